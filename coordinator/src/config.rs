@@ -12,12 +12,14 @@ use crate::raft::RaftConfig;
 pub struct Config {
     /// The node id of this member.
     pub node: NodeId,
-    /// The ids and addresses of members to begin with. Without a log these are the members of a new cluster, unless this member is not
-    /// among them: then it waits until their cluster adds it. An existing log names its own members.
+    /// The ids and addresses of the members at the first start. Without a log these are the members
+    /// of a new cluster, unless this member is not among them: then it waits until their cluster
+    /// adds it. An existing log names its own members.
     pub members: Vec<(NodeId, String)>,
     /// The directory of this member's log. No other process may use it.
     pub dir: PathBuf,
-    /// The shortest time between two stability timestamps, unless a caller waits for one.
+    /// The shortest interval between two stability timestamps, in ms, unless a caller waits for
+    /// one.
     pub tick_ms: u64,
     /// True if the operator asked for a new cluster, although the directory belongs to a cluster whose log is lost.
     pub force_new_cluster: bool,

@@ -5,7 +5,7 @@ use crate::raft::wire::{ChangeContext, RaftMessage, sender_of_message};
 use crate::replica::{Machine, Replica};
 use crate::state::StateContext;
 
-/// The index of the first record that is applied: after all that the state to begin with has.
+/// The index of the first record that is applied, above all positions in the initial state.
 const FIRST_INDEX: u64 = 1_000;
 
 /// Decodes a message between members, with its entries and its snapshot.
@@ -36,7 +36,8 @@ pub fn snapshot(data: &[u8]) {
     assert_eq!(again.as_ref(), Ok(&machine.0.view().state), "a state is read as it is written");
 }
 
-/// Applies records to a state: each has its length in two bytes before it. A refused record leaves the state as it was.
+/// Applies records to a state. Each record is preceded by its length in two bytes. A refused record
+/// leaves the state as it was.
 pub fn records(base: &[u8], mut data: &[u8]) {
     let mut machine = Machine(Replica::new());
     if !base.is_empty() {

@@ -37,7 +37,7 @@ pub use raft::{RaftConfig, has_log, sender_of_message, was_removed};
 pub use service::Coordinator;
 pub use state::check_reserve;
 
-/// The cores by themselves, for simulations that step them.
+/// The pure parts, for simulations that step them directly.
 #[cfg(feature = "testing")]
 pub mod testing {
     pub use crate::fuzz;

@@ -1,8 +1,8 @@
 //! A member's copy of the StateContext: the Raft log changes it, and the services read it.
 //!
-//! The log's task applies commands. Readers hold the lock only while they copy what they need. A counter announces
-//! each change, so that no reader polls. A log record has a proposal and what the leader has decided about it:
-//! the state machine has no clock and draws nothing.
+//! The log's task applies commands. Readers hold the lock only while they copy what they need. A
+//! counter announces each change, so that no reader polls. A log record contains a proposal and the
+//! leader's decisions about it, because the state machine has no clock and no random numbers.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -22,7 +22,7 @@ use crate::state::{Decisions, Effect, StateContext};
 /// The version of a record's encoding: its first byte.
 const RECORD_VERSION: u8 = 2;
 
-/// A message of a snapshot has some numbers besides it.
+/// The size limit of what a message contains besides a snapshot, in bytes.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 
 // A snapshot must fit in one message between members.
@@ -34,7 +34,7 @@ struct Record {
     proposal: Proposal,
 }
 
-/// Encodes a proposal as a log record, with what the leader has decided about it.
+/// Encodes a proposal and the leader's decisions about it as a log record.
 pub fn encode_record(decided: Decisions, proposal: Proposal) -> Result<Bytes> {
     postcard::to_extend(&Record { decided, proposal }, vec![RECORD_VERSION])
         .map(Bytes::from)
@@ -68,7 +68,7 @@ pub struct Replica {
 pub struct ReplicaView {
     /// The replicated state that this member has applied.
     pub state: StateContext,
-    /// The catalog of this state; the same `Arc` until the catalog changes.
+    /// The catalog of this state; one `Arc` until the catalog changes.
     pub catalog: Arc<Catalog>,
 }
 
@@ -85,22 +85,22 @@ impl Replica {
         })
     }
 
-    /// Locks the state for reading. Callers hold the lock only for a moment.
+    /// Locks the state for reading. Callers hold the lock only briefly.
     pub fn view(&self) -> MutexGuard<'_, ReplicaView> {
         lock(&self.view)
     }
 
-    /// A receiver that wakes at each change.
+    /// Returns a receiver that wakes at each change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// A receiver that wakes at each change of the catalog.
+    /// Returns a receiver that wakes at each change of the catalog.
     pub fn catalog_changes(&self) -> watch::Receiver<u64> {
         self.catalog_changes.subscribe()
     }
 
-    /// A receiver that wakes at each change of the users.
+    /// Returns a receiver that wakes at each change of the users.
     pub fn users_changes(&self) -> watch::Receiver<u64> {
         self.users_changes.subscribe()
     }

@@ -1,14 +1,17 @@
-//! Resolves late commits ([`proto::model::open_commit`]): those whose session or producer does not end them in time.
+//! Resolves late commits ([`proto::model::open_commit`]), which their session or producer has not
+//! ended in time.
 //!
-//! - A transaction that has been prepared for a while asks the bucket that decides. If that bucket was dropped, the others decide together:
-//!   it is committed if all of them have prepared or committed it, since its session may have learned that it was. A deciding bucket that
-//!   does not know the transaction answers that it never commits (presumed abort). It remembers the number, so that a late call does not
-//!   begin the transaction.
-//! - For a commit that has been open for a while, the other participants are queried for the state of their parts. A bucket that has only
-//!   prepared a joint commit gets the outcome. A part that is lost is no longer waited for.
+//! - For a transaction that has been prepared for a while, the deciding bucket is queried. If that
+//!   bucket was dropped, the others decide together: it is committed if all of them have prepared
+//!   or committed it, since its session may have been told so. A deciding bucket that does not know
+//!   the transaction answers that it never commits (presumed abort). It remembers the number, so
+//!   that a late call does not begin the transaction.
+//! - For a commit that has been open for a while, the other participants are queried for the state
+//!   of their parts. A bucket that has only prepared a joint commit gets the outcome. A part that
+//!   is lost is no longer waited for.
 //!
-//! Usually the next epochs show the states, and no answer is needed for correctness. All steps can be repeated, and are repeated
-//! while a participant does not answer.
+//! Usually the next epochs show the states, and no answer is needed for correctness. All steps can
+//! be repeated, and are repeated while a participant does not answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -34,19 +37,20 @@ use crate::projector::Projector;
 use crate::source::commits::open::LATE_AFTER;
 use crate::source::view::bucket::Bucket;
 
-/// The pause between two turns.
+/// The pause between two turns over the late commits.
 const TURN_EVERY: Duration = Duration::from_millis(250);
 /// The time limit of a query.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 /// The number of concurrent queries.
 const QUERIES_MAX: usize = 16;
-/// The number of open commits of a bucket that are queried in one turn; the others follow in the next turns.
+/// The limit of open commits of a bucket that are queried in one turn; the others follow in the
+/// next turns.
 const COMMITS_MAX: usize = 64;
 
 /// The late commits that a task resolves. Each kind has a task, so that a participant that does not answer delays no other kind.
 #[derive(Clone, Copy)]
 pub(crate) enum LateKind {
-    /// Prepared transactions. They hold documents.
+    /// Prepared transactions. They lock documents.
     Prepared,
     /// Open joint commits.
     Joint,
@@ -54,7 +58,8 @@ pub(crate) enum LateKind {
     Pushed,
 }
 
-/// Resolves the late commits of all buckets until it is cancelled; safe to cancel at any await.
+/// Resolves the late commits of all buckets of one kind until it is cancelled; safe to cancel at
+/// any await.
 pub(crate) async fn resolve_late(projector: Arc<Projector>, kind: LateKind) -> Infallible {
     loop {
         tokio::time::sleep(TURN_EVERY).await;
@@ -67,7 +72,7 @@ pub(crate) async fn resolve_late(projector: Arc<Projector>, kind: LateKind) -> I
     }
 }
 
-/// The answer about a transaction from another bucket.
+/// The answer of another bucket about a transaction.
 enum BucketAnswer {
     /// The fate of the transaction in the bucket.
     Fate(TransactionFate),
@@ -94,7 +99,8 @@ struct Turn {
 }
 
 impl Turn {
-    /// The served buckets of a kind that this process leads, with something that is not settled.
+    /// Iterates over the served buckets of a kind that this process leads and that have prepared
+    /// transactions or open commits.
     fn buckets(&self, source: SourceKind) -> impl Iterator<Item = Arc<Bucket>> {
         let ids = self.projector.bucket_ids().into_iter();
         let buckets = ids.filter_map(|id| self.projector.find(id));
@@ -145,7 +151,8 @@ impl Turn {
             .await;
     }
 
-    /// The part of another bucket in a joint commit, if its state is final. A bucket that has only prepared it gets the outcome.
+    /// Returns the states of another bucket's part in a joint commit, if they are final. A bucket
+    /// that has only prepared the commit gets the outcome.
     async fn part_in(
         &self,
         bucket: &Bucket,
@@ -176,7 +183,7 @@ impl Turn {
         state.map(|state| (Participant::Bucket(other), state)).into_iter().collect()
     }
 
-    /// The parts of a producer's commit in the vbuckets of another owner.
+    /// Returns the states of the parts of a producer's commit in the vbuckets of another owner.
     async fn parts_at(
         &self,
         bucket: &Bucket,
@@ -223,7 +230,8 @@ impl Turn {
         note(bucket, transaction, self.tell(bucket.info.id, transaction, decision).await);
     }
 
-    /// The outcome of a transaction whose deciding bucket was dropped; `None` while it is not known.
+    /// Returns the outcome of a transaction whose deciding bucket was dropped; `None` while it is
+    /// not known.
     async fn without_decider(&self, bucket: BucketId, prepared: &Prepared) -> Option<Decision> {
         let (mut left, mut is_open, mut is_unknown) = (vec![bucket], false, false);
         for other in prepared.participants.iter().filter(|other| **other != bucket) {
@@ -290,7 +298,8 @@ impl Turn {
     }
 }
 
-/// The processes to query for the parts of these participants, each owner with its vbuckets.
+/// Returns the processes to query for the parts of these participants, each with its vbuckets (none
+/// for a bucket).
 fn respondents(
     bucket: &Bucket,
     participants: Vec<Participant>,

@@ -10,7 +10,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The number of files that is assumed if the limit is "unlimited".
+/// The number of open files that is assumed if the limit of the system is "unlimited".
 const UNLIMITED: u64 = 1 << 20;
 /// The default limit of connections of gRPC clients, each of which carries many calls.
 const GRPC_CONNECTIONS_MAX: usize = 512;

@@ -1,4 +1,5 @@
-//! The cores without I/O in ten thousand seeds. `simulate --layer cores` runs more; `tests/src/cores` lists the checks.
+//! Simulates the cores without I/O in ten thousand seeds. `simulate --layer cores` runs more;
+//! `tests/src/cores` lists the checks.
 #![allow(clippy::disallowed_methods, reason = "a test that says how fast it was")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,9 +10,9 @@ use std::time::Instant;
 use tests::cores::run;
 use tests::sim::Total;
 
-/// Seeds of every run.
+/// The number of seeds of every run.
 const SEEDS: u64 = 10_000;
-/// Simulated seconds of faults in each.
+/// The simulated seconds of faults in each seed.
 const SECONDS: u64 = 6;
 
 /// Seeds that once found a bug, with their seconds. 112: a late answer of a source, overtaken by SYNC, was taken for a
@@ -36,7 +37,7 @@ const FOUND: &[(u64, u64)] = &[
     (906_717, 30),
 ];
 
-/// Runs a seed; returns descriptions of its faults.
+/// Runs a seed; returns a description of its faults, `None` if there are none.
 fn judge(seed: u64, seconds: u64, total: &Mutex<Total>) -> Option<String> {
     let ran = catch_unwind(AssertUnwindSafe(|| run(seed, seconds)));
     let wrong = match ran {

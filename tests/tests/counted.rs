@@ -40,8 +40,9 @@ struct Cost {
 }
 
 impl Cost {
-    /// Checks that nothing exceeds what is allowed. Everything is counted, also what the services do for themselves meanwhile, so the
-    /// limits are about a quarter above what was counted when they were stated.
+    /// Checks that no count exceeds `allowed`. The counts include the background work of the
+    /// services, so the limits are about a quarter above the counts that were measured when the
+    /// limits were set.
     fn check(self, what: &str, allowed: Self) {
         println!("{what}: {self:?}");
         let pairs = [
@@ -89,7 +90,7 @@ impl Spawner for CountingSpawner {
     }
 }
 
-/// A session's end of a connection.
+/// The server's end of a session's connection, which counts writes.
 struct CountingSocket {
     inner: DuplexStream,
     counts: Arc<Counts>,
@@ -134,7 +135,7 @@ struct RawClient {
 #[derive(Debug, PartialEq)]
 struct Answers {
     rows: usize,
-    /// The SQLSTATE.
+    /// The SQLSTATE of an error, if there was one.
     error: Option<String>,
 }
 
@@ -183,7 +184,7 @@ fn message(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
     [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), &body].concat()
 }
 
-/// A prepared statement with two parameters, executed as pgbench does it.
+/// Returns the messages that execute a prepared statement with two parameters, as pgbench does.
 fn execution(statement: &str, values: [i64; 2]) -> Vec<u8> {
     let value = |value: i64| {
         let text = value.to_string();
@@ -239,7 +240,7 @@ impl Counted {
         Self { counts, client, _cluster: cluster, _data: data }
     }
 
-    /// Runs a statement, once the cluster takes it.
+    /// Runs a statement, and retries until the cluster accepts it.
     async fn run(&self, sql: &str) {
         for _ in 0..600 {
             match self.client.lock().await.query(sql).await.error {
@@ -265,7 +266,7 @@ impl Counted {
         answers.rows
     }
 
-    /// The number of the session's last transaction, as text; empty if it has had none.
+    /// Returns the id of the session's last transaction as text; empty if it has had none.
     async fn transaction(&self) -> String {
         let mut client = self.client.lock().await;
         assert_eq!(client.query("SHOW transaction_id").await.rows, 1);
@@ -284,7 +285,7 @@ impl Counted {
         [allocations as u64, of(tasks), of(hops), of(writes)]
     }
 
-    /// The mean cost of some requests.
+    /// Returns the mean cost of some requests.
     async fn cost(&self, requests: u64, run: impl AsyncFn(u64)) -> Cost {
         let before = self.now();
         for n in 0..requests {

@@ -1,5 +1,6 @@
-//! Fresh seeds, because code gets tuned to a fixed set of seeds. The first seed is the time in seconds, so that each
-//! run of the tests has other seeds. A failure prints the command that replays it.
+//! Simulates fresh seeds, because code gets tuned to a fixed set of seeds. The first seed is the
+//! time in seconds, so that each run of the tests has other seeds. A failure prints the command
+//! that replays it.
 #![allow(clippy::disallowed_methods, reason = "a test that runs a program and reads the clock")]
 
 use std::process::Command;

@@ -1,7 +1,8 @@
-//! Each decoder reads its corpus and fresh random changes of it. `fuzz` runs more (see [`tests::fuzz`]).
+//! Tests that each decoder reads its corpus and fresh random changes of it. `fuzz` runs more (see
+//! [`tests::fuzz`]).
 //!
-//! `SEXTANT_FUZZ_INPUTS` sets the inputs of each target, and `SEXTANT_FUZZ_SEED` their seed. Allocations are counted, so the
-//! targets run one after another in one thread.
+//! `SEXTANT_FUZZ_INPUTS` sets the inputs of each target, and `SEXTANT_FUZZ_SEED` their seed.
+//! Allocations are counted, so the targets run one after another in one thread.
 #![allow(clippy::disallowed_methods, reason = "a test that draws a seed and says how fast it was")]
 
 use std::alloc::System;
@@ -17,10 +18,10 @@ use tests::fuzz::{corpus, targets, world};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Fresh inputs of each target.
+/// The number of fresh inputs of each target.
 const INPUTS: u64 = 10_000;
 
-/// Allocations are counted in the whole process, so one test runs at a time.
+/// A lock for one test at a time, because allocations are counted in the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -76,7 +77,7 @@ fn each_decoder_reads_or_refuses_its_corpus_and_changes_of_it() {
     assert!(found.is_empty(), "{} findings with seed {seed}:\n{}", found.len(), found.join("\n"));
 }
 
-/// Otherwise the changes of them would be changes of what is refused at once.
+/// A sample must be accepted: changes of a refused sample would be refused immediately as well.
 #[test]
 fn the_samples_are_good() {
     let _alone = alone();

@@ -1,18 +1,22 @@
-//! The traffic of the coordinators grows no faster than the cluster, and an epoch reaches all indexers soon. `docs/growth.md` has the
-//! figures of larger clusters, which `simulate control-plane` measures.
+//! Tests that the traffic of the coordinators grows no faster than the cluster, and that an epoch
+//! reaches all indexers soon. `docs/growth.md` has the figures of larger clusters, which
+//! `simulate control-plane` measures.
 
 use tests::growth::counts::{Kind, Party};
 use tests::growth::figures::{Figures, Processor};
 use tests::growth::run;
 use tests::growth::scale::Scale;
 
-/// Messages of an idle cluster in a second besides those of indexers: Raft, three coordinators, a projector and a router.
+/// The limit of messages per second of an idle cluster without its indexers: Raft, three
+/// coordinators, a projector and a router.
 const IDLE_MESSAGES: f64 = 250.0;
-/// Messages of an idle indexer in a second: a heartbeat and its answer, at times a second heartbeat.
+/// The limit of messages per second of an idle indexer: a heartbeat and its answer, sometimes a
+/// second heartbeat.
 const IDLE_MESSAGES_EACH: f64 = 2.5;
-/// A tick, the promotion before, and a round to the followers, each way 2 ms at most.
+/// The time limit of the publication of an epoch, in ms: a tick, the previous promotion, and a
+/// round to the followers, at most 2 ms each way.
 const PUBLISHED_MS_MAX: u64 = 50;
-/// The maximum time from the leader to a projector, and on to an indexer.
+/// The time limit for an epoch from the leader to a projector and on to an indexer, in ms.
 const EVERYWHERE_MS_MAX: u64 = 6;
 
 fn figures(indexers: u64) -> Figures {

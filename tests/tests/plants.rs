@@ -1,8 +1,11 @@
-//! Each known bug that can be switched on is found by a seed, and that seed finds nothing without the bug.
+//! Tests that each known bug that can be switched on is found by a seed, and that the seed finds
+//! nothing without the bug.
 //!
-//! Almost every change of the product changes the course of seeds. So the table names the seed that found a bug last, and a bug must be found by
-//! that seed or by one of the next [`SEEDS`] that have what it is about: a run has copies, transactions, commits over two buckets and the like by the
-//! remainder of its seed, so the table also names the step to the next such seed. Seeds that have moved are printed, for the table.
+//! Almost every change of the product changes the course of seeds. So the table has the seed that
+//! last found a bug, and the bug must be found by this seed or by one of the next [`SEEDS`]
+//! suitable ones. The remainder of a seed determines whether its run has copies, transactions,
+//! commits over two buckets and other features; so the table also has the step to the next suitable
+//! seed. Seeds that have moved are printed, for the table.
 //! `cargo test -p tests --features plants --test plants`.
 #![allow(
     clippy::disallowed_methods,
@@ -15,12 +18,12 @@ use std::sync::Mutex;
 use proto::plant::PLANTS;
 use tests::harness::on_all_processors;
 
-/// A known bug must be found by one of this many seeds, each of which takes some seconds.
+/// The number of seeds among which one must find a known bug; each takes some seconds.
 const SEEDS: u64 = 40;
-/// The number of seeds for the coordinators' log alone, where a seed takes some milliseconds.
+/// The number of such seeds for the coordinators' log alone, where a seed takes some milliseconds.
 const RAFT_SEEDS: u64 = 400;
 
-/// Plant, layer, seed, step to the next seed, simulated seconds of faults.
+/// The plants: name, layer, seed, step to the next seed, and simulated seconds of faults.
 const FOUND: [(&str, &str, u64, u64, u64); 80] = [
     ("hand-over-uncovered", "full", 11, 1, 10),
     ("build-skips-back-index", "store", 1, 1, 0),
@@ -112,7 +115,7 @@ fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output
     command.output().expect("the simulation can be started")
 }
 
-/// True if a seed finds a plant. A run that ends in any other way is no finding.
+/// Returns true if a seed finds a plant. A run that ends in any other way finds nothing.
 fn finds((plant, layer, seed, seconds): (&str, &str, u64, u64)) -> bool {
     let with = simulate(Some(plant), layer, seed, seconds);
     let text = String::from_utf8_lossy(&with.stdout);
@@ -122,7 +125,7 @@ fn finds((plant, layer, seed, seconds): (&str, &str, u64, u64)) -> bool {
     with.status.code() == Some(1) && violated
 }
 
-/// Describes what is wrong with the detection of a plant.
+/// Searches the seeds for a plant; returns a description if its detection has failed.
 fn replay((plant, layer, first, step, seconds): (&str, &str, u64, u64, u64)) -> Option<String> {
     let count = if layer == "raft" { RAFT_SEEDS } else { SEEDS };
     let mut seeds = (0..count).map(|n| first + n * step);
@@ -152,7 +155,8 @@ fn every_plant_is_found_by_its_seed() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Seed 8 runs its blocking work in steps; seed 6 runs it at once, and no epoch comes between the steps of a flush.
+/// Seed 8 runs its blocking work in steps. Seed 6 runs it at once, so no epoch is published between
+/// the steps of a flush.
 #[test]
 fn a_race_of_a_flush_is_found_only_by_work_in_steps() {
     let ran = simulate(Some("flush-releases-newer"), "full", 6, 8);

@@ -1,5 +1,5 @@
-//! The coordinators' Raft core with an unreliable network and unreliable disks. `simulate --layer raft` runs more
-//! seeds.
+//! Simulates the coordinators' Raft core with an unreliable network and unreliable disks.
+//! `simulate --layer raft` runs more seeds.
 
 use std::sync::Mutex;
 
@@ -127,7 +127,8 @@ fn invalid_messages_of_a_peer_are_dropped() {
     });
 }
 
-/// Three members, and members that wait to be added; returns the leader's index.
+/// Creates three members, and members that wait to be added; returns the world and the leader's
+/// position.
 fn with_joining(seed: u64) -> (World, usize) {
     let mut world = World::with_joining(seed);
     world.run_ticks(40);
@@ -157,7 +158,8 @@ fn a_new_member_learns_first_and_votes_by_itself() {
     assert_eq!(world.leader(), None);
 }
 
-/// The new member does not know the members at the beginning of the log, so it must not begin there.
+/// The new member does not have the members at the beginning of the log, so it must begin with a
+/// snapshot.
 #[test]
 fn a_member_that_joins_a_short_log_begins_with_a_snapshot() {
     let (mut world, leader) = with_joining(2);
@@ -177,7 +179,7 @@ fn a_member_that_joins_a_short_log_begins_with_a_snapshot() {
     assert_eq!(world.members(3).voters, [1, 2, 3, 4], "also after a restart");
 }
 
-/// The learner's vote would be missing until it has the log.
+/// Until the learner has the log, a majority that needs its vote could commit nothing.
 #[test]
 fn a_learner_that_answers_but_has_nothing_does_not_vote() {
     let (mut world, leader) = with_joining(6);

@@ -1,5 +1,5 @@
-//! The simulation in every run of the tests: seeds with faults, each judged by the model, and other seeds that are run
-//! twice. `simulate --seeds N` runs more.
+//! Runs the simulation in every run of the tests: seeds with faults, each judged by the model, and
+//! other seeds that are run twice. `simulate --seeds N` runs more.
 #![allow(
     clippy::disallowed_methods,
     reason = "one seed is one process, so a test starts processes"
@@ -11,11 +11,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tests::harness::on_all_processors;
 
-/// Seeds of every run, from [`FIRST`] on, and the simulated seconds of faults of each.
+/// The number of seeds of every run, from [`FIRST`] on, and the simulated seconds of faults of
+/// each.
 const SEEDS: u64 = 170;
 const FIRST: u64 = 1001;
 const SECONDS: &str = "6";
-/// Seeds that are run twice, from 500 on: of these, 504 to 511 run their blocking work in steps.
+/// The number of seeds that are run twice, from 500 on. Seeds 504 to 511 run their blocking work in
+/// steps.
 const TWICE: u64 = 16;
 
 /// Seeds that once found a bug, with their seconds. A change of the simulation gives a seed another history; then only the
@@ -73,7 +75,7 @@ const FOUND: &[(u64, &str)] = &[
 /// that the leader gave it during a build, because another node had been silent for long.
 const FOUND_IN_CORES: &[(u64, &str)] = &[(1795749783, "30")];
 
-/// One test at a time, each on all processors.
+/// A lock for one test at a time, because each uses all processors.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -89,7 +91,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// In these seeds indexers die for long, are removed with FORCE, and start again later; the others rebuild their slices meanwhile.
+/// In these seeds indexers fail for a long time, are removed with FORCE, and restart later. The
+/// other indexers rebuild their slices in the meantime.
 #[test]
 fn slices_of_lost_indexers_are_rebuilt_under_faults() {
     let _alone = alone();

@@ -1,9 +1,9 @@
-//! The slice store against a model: random histories, crashes, faults and flipped bits. A failure names the seed;
-//! `SEED=n cargo test -p tests --test slice_store` runs it alone.
+//! Tests the slice store against a model: random histories, crashes, faults and flipped bits. A
+//! failure names the seed; `SEED=n cargo test -p tests --test slice_store` runs it alone.
 //!
-//! With `SURVEY=1` a test continues after a failure, prints the first line of each, and shows the shortest history.
-//! `HISTORIES`, `WORKLOADS` and `PLACES` (of a crash or fault in each workload) raise the counts beyond the minute of a
-//! usual run.
+//! With `SURVEY=1` a test continues after a failure, prints the first line of each, and shows the
+//! shortest history. `HISTORIES`, `WORKLOADS` and `PLACES` (of a crash or fault in each workload)
+//! raise the counts beyond the minute of a usual run.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

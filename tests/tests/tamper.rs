@@ -1,13 +1,17 @@
-//! Single faults in the files of a stopped cluster: a flipped bit, a zeroed range, a cut, a removed file, an old copy, in each
-//! kind of file of each role. After each fault the cluster either refuses and names the file, or answers with exactly the right rows.
+//! Tests single faults in the files of a stopped cluster: a flipped bit, a zeroed range, a cut, a
+//! removed file, an old copy, in each kind of file of each role. After each fault the cluster
+//! either refuses and names the file, or answers with exactly the right rows.
 //!
-//! A second cluster has a copy of each slice on another indexer. A fault strikes one indexer there, and the questions wait
-//! until `SHOW SLICES` says that all slices are ready: a damaged slice was healed from its copy by then. Then the damaged
-//! indexer starts again without the other one, so that its own copies must have the right rows.
+//! A second cluster has a copy of each slice on another indexer. A fault strikes one indexer there,
+//! and the queries wait until `SHOW SLICES` reports that all slices are ready: a damaged slice was
+//! healed from its copy by then. Then the damaged indexer starts again without the other one, so
+//! that its own copies must have the right rows.
 //!
-//! A third one has a bucket with copies on two projectors, of which one is damaged (`tamper/copies.rs`).
+//! A third one has a bucket with copies on two projectors, of which one is damaged
+//! (`tamper/copies.rs`).
 //!
-//! Some of the pairs of a file and a fault run here, and all of them with `SEXTANT_TAMPER=all` (docs/testing.md).
+//! Some of the pairs of a file and a fault run here, and all of them with `SEXTANT_TAMPER=all`
+//! (docs/testing.md).
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -29,7 +33,7 @@ use tests::harness::{connect, sql};
 use tokio::runtime::Runtime;
 use tokio_postgres::Client;
 
-/// Time for a damaged cluster to answer or to end.
+/// The time limit for a damaged cluster to answer or to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A part of the error of a projector that waits for the coordinator.
@@ -55,9 +59,9 @@ const QUESTIONS: [&str; 3] = [
 #[derive(Clone, Copy)]
 struct Shape {
     indexers: &'static str,
-    /// Copies of each slice besides the first.
+    /// The number of copies of each slice besides the first.
     replicas: u8,
-    /// True if the questions wait until all slices are ready.
+    /// True if the queries wait until all slices are ready.
     waits: bool,
 }
 
@@ -106,7 +110,7 @@ async fn wait_ready(client: &Client) -> Result<(), tokio_postgres::Error> {
     }
 }
 
-/// An old copy of a directory, the directory, and the right answers.
+/// Returns an old copy of a directory, the newest directory, and the right answers.
 fn filled(runtime: &Runtime, shape: Shape) -> (Files, Files, Vec<Rows>) {
     let data = tempfile::tempdir().expect("a temporary directory");
     let process = start(data.path(), shape);
@@ -133,7 +137,7 @@ fn filled(runtime: &Runtime, shape: Shape) -> (Files, Files, Vec<Rows>) {
     (old, read_files(data.path()), right)
 }
 
-/// Starts the cluster on damaged files and queries it.
+/// Starts the cluster on damaged files and queries it; returns the outcome.
 fn outcome(runtime: &Runtime, data: &Path, shape: Shape) -> Outcome {
     let mut child = dev(data)
         .args(["--nodes", shape.indexers])
@@ -189,7 +193,7 @@ fn outcome(runtime: &Runtime, data: &Path, shape: Shape) -> Outcome {
     }
 }
 
-/// Ends the process. With copies it ends cleanly, so that a healed slice is durable.
+/// Ends the process. With copies it is stopped cleanly, so that a repaired slice is durable.
 fn stop(child: &mut Child, shape: Shape) {
     if shape.replicas > 0 {
         let id = child.id().to_string();
@@ -203,7 +207,7 @@ fn stop(child: &mut Child, shape: Shape) {
     let _ended_before = child.wait();
 }
 
-/// The fault of an outcome; `None` if it is right.
+/// Returns a description of a wrong outcome; `None` if it is right.
 fn violation(outcome: &Outcome, right: &[Rows], (path, fault): (&Path, Fault)) -> Option<String> {
     match outcome {
         Outcome::Answered(answers) if answers == right => None,

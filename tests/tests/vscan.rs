@@ -1,5 +1,6 @@
-//! Scans during moves of slices: the published vectors and random cases against the real services in the simulation.
-//! `cargo run --release -p tests --bin vscan-cases -- --generate 5000 --quiet` plays more.
+//! Tests scans during moves of slices: the published vectors and random cases against the real
+//! services in the simulation.
+//! `cargo run --release -p tests --bin vscan-cases -- --generate 5000 --quiet` runs more.
 
 use tests::vscan::case::Case;
 use tests::vscan::generate::generate;

@@ -1,15 +1,15 @@
-//! Looks at the state and the heartbeats that the leader takes every so often.
+//! A timer for the leader's periodic checks of the state and the heartbeats.
 
 use super::plan::Plan;
 
-/// A check that one part of the leader makes at most every `EVERY_MS` milliseconds.
+/// A timer of a check that runs at most once per `EVERY_MS` milliseconds.
 #[derive(Debug, Default)]
 pub(super) struct CheckTimer<const EVERY_MS: u64> {
     last_ms: Option<u64>,
 }
 
 impl<const EVERY_MS: u64> CheckTimer<EVERY_MS> {
-    /// True if it is time for another look, which is then taken.
+    /// Returns true if the next check is due, and counts it as made.
     pub(super) fn is_due(&mut self, now_ms: u64) -> bool {
         if self.last_ms.is_some_and(|last_ms| now_ms < last_ms + EVERY_MS) {
             return false;
@@ -18,7 +18,7 @@ impl<const EVERY_MS: u64> CheckTimer<EVERY_MS> {
         true
     }
 
-    /// Like `is_due`, and makes the leader plan again when the next check is due, whatever the result.
+    /// Like `is_due`, and makes the leader plan again in `EVERY_MS` milliseconds at the latest.
     pub(super) fn is_due_in(&mut self, plan: &mut Plan, now_ms: u64) -> bool {
         plan.look_at(now_ms + EVERY_MS);
         self.is_due(now_ms)

@@ -1,9 +1,9 @@
-//! Leaders, members and nodes fail while slices move. Each slice stays readable where the topology says, and once all
-//! is quiet everything is as requested.
+//! Tests moves of slices while leaders, members and nodes fail. Each slice stays readable where the
+//! topology says, and after the last fault everything becomes as requested.
 //!
-//! Each step takes one second. Nodes are numbers and sets: a target needs a few steps per phase, loses nothing in a
-//! crash, and its copy is good or bad. The readable copies are tracked by these rules alone, independently of the
-//! StateContext.
+//! Each step takes one second. Nodes are numbers and sets: a target needs a few steps per phase,
+//! loses nothing in a crash, and its copy is good or bad. The readable copies are tracked by these
+//! rules alone, independently of the StateContext.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,10 +35,10 @@ struct World {
     now_ms: u64,
     seqno: u64,
     dead: BTreeSet<NodeId>,
-    /// The copies that can be read.
+    /// The readable copies.
     read: BTreeSet<(NodeId, SliceNo)>,
     phases: BTreeMap<MoveId, MovePhase>,
-    /// Moves whose copy differs from the source's.
+    /// Moves whose copy differs from that of the source.
     bad: BTreeSet<MoveId>,
     checks: Vec<CopyCheck>,
 }
@@ -104,7 +104,7 @@ impl World {
         }
     }
 
-    /// Advances the target of the move by one phase, if the stage of the move allows it.
+    /// Advances the target of a move by one phase, if the stage of the move allows it.
     fn work(&mut self) {
         let info = self.info();
         let reads: BTreeSet<_> = self

@@ -47,7 +47,7 @@ pub struct Leader {
     pub stability: Stability,
     sources: Sources,
     promotions: Promotions,
-    /// True once the term's bootstrap is complete.
+    /// True once the bootstrap of the term is complete.
     active: bool,
     pub(super) moves: Moves,
     pub(super) repairs: Repairs,
@@ -63,7 +63,8 @@ pub struct Leader {
     halved: BTreeMap<NodeId, Vec<HalvedCommit>>,
 }
 
-/// The error for a second process with the node id of a running process that has no data directory.
+/// Returns the error for a second process with the node id of a running process that has no data
+/// directory.
 fn marked(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
     let at = known.map_or_else(String::new, |known| format!(" at {}", known.address));
     let what = format!("node {node} is another process{at}, which the coordinators hear");
@@ -95,7 +96,8 @@ impl Leader {
         }
     }
 
-    /// Sets whether the term waits for the reports of all nodes, because the log may be an older copy.
+    /// Sets whether the term begins only after the reports of all nodes, because the log may be an
+    /// older copy.
     pub fn waiting_for_reports(mut self, waits: bool) -> Self {
         self.old_copy.waits_for_reports = waits;
         self
@@ -165,7 +167,8 @@ impl Leader {
         }
     }
 
-    /// Judges the removal of a node that an operator forces: an indexer that is alive keeps slices that no other node has.
+    /// Checks the removal of a node that an operator forces; an error if the node is alive and has
+    /// the only copy of a slice.
     pub fn judge_forced(&self, state: &StateContext, node: NodeId, now_ms: u64) -> Result<()> {
         lost::judge_forced(state, &self.heartbeats, node, now_ms)
     }
@@ -175,12 +178,13 @@ impl Leader {
         self.growth.note(state, command);
     }
 
-    /// The silent nodes among those to which a command gives slices or partitions.
+    /// Returns the silent nodes among those to which a command may give slices or partitions.
     pub fn silent_for(&self, state: &StateContext, command: &Command, now_ms: u64) -> Vec<NodeId> {
         lost::silent_for(state, &self.heartbeats, command, now_ms)
     }
 
-    /// The status of each registered node. `members` has the silence of the members of the coordinator.
+    /// Returns the status of each registered node. `members` contains the silence of the
+    /// coordinators, in ms.
     pub fn node_status(
         &self,
         state: &StateContext,
@@ -190,22 +194,24 @@ impl Leader {
         self.heartbeats.status(state, members, now_ms)
     }
 
-    /// The nodes that have been silent too long to be waited for.
+    /// Returns the nodes that have been silent too long to be waited for.
     pub fn silent_nodes(&mut self, state: &StateContext, now_ms: u64) -> Vec<NodeId> {
         self.heartbeats.silent_nodes(state, now_ms)
     }
 
-    /// Records the documents that indexes have left out, as a projector has counted them.
+    /// Records the number of documents that each index has left out, as a projector has counted
+    /// them.
     pub fn record_left_out(&mut self, projector: NodeId, counts: Vec<(LocalIndexId, LeftOut)>) {
         self.left_out.insert(projector, counts);
     }
 
-    /// Records the commits that a projector has found to be halved.
+    /// Records the commits over several buckets that a projector has found to be halved.
     pub fn record_halved(&mut self, projector: NodeId, halved: Vec<HalvedCommit>) {
         self.halved.insert(projector, halved);
     }
 
-    /// The commits that projectors have found to be halved. A commit over more than two buckets is found by several.
+    /// Returns the commits that projectors have found to be halved. Several projectors may find one
+    /// commit.
     pub fn halved(&self) -> Vec<HalvedCommit> {
         self.halved.values().flatten().copied().collect()
     }
@@ -219,17 +225,18 @@ impl Leader {
         sums.into_iter().collect()
     }
 
-    /// The epochs that commits over several buckets hold.
+    /// Returns the epochs that joint commits hold.
     pub fn holds(&self, state: &StateContext, now_ms: u64) -> Vec<EpochHold> {
         holds(&self.stability, state, now_ms)
     }
 
-    /// The number of epochs of each bucket that did not wait any longer for slow indexers, in this term.
+    /// Returns for each bucket the number of epochs in this term that were published without
+    /// waiting any longer for slow indexers.
     pub fn past_slow(&self) -> Vec<(BucketId, u64)> {
         self.stability.past_slow()
     }
 
-    /// The reasons why versions of data sets wait, by the versions' buckets.
+    /// Returns the reasons why versions of data sets wait, by the versions' buckets.
     pub fn version_waits(&self, state: &StateContext, now_ms: u64) -> Vec<(BucketId, String)> {
         self.versions.waits(state, &self.heartbeats, now_ms)
     }
@@ -240,7 +247,7 @@ impl Leader {
         Growth::refused(command, error);
     }
 
-    /// The nodes that have fallen silent or are back since the last call, as lines for the log.
+    /// Returns log lines about the nodes that have fallen silent or returned since the last call.
     pub fn node_news(&mut self, state: &StateContext, now_ms: u64) -> Vec<String> {
         self.heartbeats.news(state, now_ms)
     }
@@ -268,12 +275,14 @@ impl Leader {
         plan
     }
 
-    /// True as long as nodes may still report that the coordinator is an older copy: epochs, definitions and answers wait.
+    /// Returns true as long as nodes may still report that the coordinator is an older copy of
+    /// itself. Epochs, definitions and answers wait until then.
     pub fn is_held(&self, state: &StateContext, now_ms: u64) -> bool {
         self.old_copy.is_held(state, &self.heartbeats, now_ms)
     }
 
-    /// True if the coordinator is held, or something shows that it is an older copy.
+    /// Returns true if the term is held, or there is evidence that the coordinator is an older copy
+    /// of itself.
     pub fn is_doubted(&self, state: &StateContext, now_ms: u64) -> bool {
         self.is_held(state, now_ms) || old_copy::evidence(state, &self.heartbeats).is_some()
     }
@@ -297,7 +306,7 @@ impl Leader {
         old_copy::check_owners(state, &self.heartbeats)
     }
 
-    /// The newest numbers that processes have reported in this term.
+    /// Returns the newest numbers that processes have reported in this term.
     pub fn newest_known(&self) -> NewestNumbers {
         old_copy::newest_known(&self.heartbeats)
     }
@@ -343,17 +352,17 @@ impl Leader {
         self.sources.record_history(state, bucket, asked, history)
     }
 
-    /// True if some source must be queried at once.
+    /// Returns true if some source must be queried at once.
     pub fn has_suspects(&self) -> bool {
         self.sources.has_suspects()
     }
 
-    /// Has sources queried that are ahead of what is known of them.
+    /// Schedules queries of sources that are ahead of the state.
     pub fn suspect(&mut self, buckets: impl IntoIterator<Item = BucketId>) {
         self.sources.suspects.extend(buckets);
     }
 
-    /// The buckets whose sources are due for a query.
+    /// Returns the buckets whose sources are due for a query.
     pub fn queries_due(&mut self, state: &StateContext, now_ms: u64) -> Vec<BucketId> {
         self.sources.queries_due(state, now_ms)
     }
@@ -378,7 +387,8 @@ impl Leader {
         repair::rebalance(state, &self.heartbeats, &self.moves.settings, request, now_ms)
     }
 
-    /// True once the leader has received everything that it needs. It then stays active until the term ends.
+    /// Returns true once the leader has received all reports that it needs. It then stays active
+    /// until the term ends.
     pub fn is_active(&mut self, state: &StateContext, now_ms: u64) -> bool {
         if !self.active {
             self.active = bootstrap::is_complete(state, &self.heartbeats, &self.sources, now_ms);

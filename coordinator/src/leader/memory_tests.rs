@@ -34,7 +34,8 @@ fn of_term(term: u64) -> Leader {
     Leader::new(term, 0, TICK_MS, MoveSettings::default())
 }
 
-/// The heartbeat of a node without content. The tests have projectors at 10, indexers at 20 and routers at 30.
+/// Returns an empty heartbeat of a node. Ids from 10 are projectors, from 20 indexers, and from 30
+/// routers.
 pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
     match node / 10 {
         1 => Heartbeat::new(NodeId(node), 0, ProjectorReport::default()),
@@ -43,12 +44,12 @@ pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
     }
 }
 
-/// The heartbeat of an indexer with these slices.
+/// Returns the heartbeat of an indexer with these slices.
 pub(in crate::leader) fn with_slices(node: u64, slices: Vec<SliceProgress>) -> Heartbeat {
     Heartbeat::new(NodeId(node), 0, IndexerReport { slices, ..IndexerReport::default() })
 }
 
-/// The heartbeat of an indexer with progress in one bucket.
+/// Returns the heartbeat of an indexer with progress in one bucket.
 pub(in crate::leader) fn with_bucket_at(node: u64, progress: BucketProgress) -> Heartbeat {
     Heartbeat::new(
         NodeId(node),
@@ -57,7 +58,7 @@ pub(in crate::leader) fn with_bucket_at(node: u64, progress: BucketProgress) -> 
     )
 }
 
-/// The heartbeat of a router with these leases.
+/// Returns the heartbeat of a router with these leases.
 pub(in crate::leader) fn with_leases(
     node: u64,
     leases: Vec<(BucketId, Epoch)>,
@@ -66,12 +67,12 @@ pub(in crate::leader) fn with_leases(
     Heartbeat::new(NodeId(node), 0, RouterReport { leases, reads_since, ..RouterReport::default() })
 }
 
-/// The heartbeat of a router with the leases of moments.
+/// Returns the heartbeat of a router with leases of these moments.
 pub(in crate::leader) fn with_moments(node: u64, moments: Vec<Moment>) -> Heartbeat {
     Heartbeat::new(NodeId(node), 0, RouterReport { moments, ..RouterReport::default() })
 }
 
-/// The report in the heartbeat of an indexer.
+/// Returns the report in the heartbeat of an indexer.
 pub(in crate::leader) fn indexer_of(heartbeat: &mut Heartbeat) -> &mut IndexerReport {
     match &mut heartbeat.report {
         RoleReport::Indexer(report) => report,
@@ -79,7 +80,7 @@ pub(in crate::leader) fn indexer_of(heartbeat: &mut Heartbeat) -> &mut IndexerRe
     }
 }
 
-/// An empty slice that can be read from an epoch on, or not at all.
+/// Returns the report of an empty slice: readable from epoch `floor` on, or not readable.
 pub(in crate::leader) fn slice_progress(slice: SliceId, floor: Option<Epoch>) -> SliceProgress {
     SliceProgress {
         slice,
@@ -94,7 +95,7 @@ pub(in crate::leader) fn slice_progress(slice: SliceId, floor: Option<Epoch>) ->
     }
 }
 
-/// The heartbeat of a node with slices of index 1, each readable or not.
+/// Returns the heartbeat of a node with slices of index 1, each readable or not.
 fn slices(node: u64, slices: &[(u16, bool)]) -> Heartbeat {
     let progress = |(slice, readable): &(u16, bool)| {
         let slice =
@@ -124,7 +125,7 @@ fn promotions(plan: &Plan) -> Vec<Promotion> {
     }
 }
 
-/// Plans, and carries the plan out immediately.
+/// Plans, and carries the plan out immediately; returns the plan.
 fn run(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Plan {
     let plan = leader.plan(state, now_ms);
     for command in &plan.commands {

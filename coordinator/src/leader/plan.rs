@@ -16,7 +16,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Requests the next plan at this time at the latest.
+    /// Requests the next plan at this time, in ms, at the latest.
     pub(super) fn look_at(&mut self, at_ms: u64) {
         self.next_ms = Some(self.next_ms.map_or(at_ms, |next_ms| next_ms.min(at_ms)));
     }

@@ -19,7 +19,7 @@ use proto::model::moves::{PlannedLoad, PlannedMove, RebalancePlan};
 use super::place::replace_copy;
 use super::view::{ClusterView, Health, IndexView, NodeView, SliceView};
 
-/// A plan in the making.
+/// A plan in the making: the nodes and slices after the moves planned so far.
 pub(super) struct Draft<'a> {
     /// The nodes that can hold copies, with their planned load.
     pub nodes: BTreeMap<NodeId, NodeDraft<'a>>,
@@ -36,23 +36,23 @@ pub(super) struct NodeDraft<'a> {
     pub node: &'a NodeView,
     /// The copies on this node, by position in [`Draft::pieces`].
     pub pieces: BTreeSet<usize>,
-    /// The weight of all its copies.
+    /// The weight of all copies on the node.
     pub weight: u128,
-    /// The bytes of all its copies.
+    /// The bytes of all copies on the node.
     pub bytes: u64,
-    /// The number of copies that are read first.
+    /// The number of first copies on the node. A first copy normally answers scans.
     pub firsts: u64,
-    /// The number of copies of each index, and their weight.
+    /// The number of copies of each index on the node, and their weight.
     pub by_index: BTreeMap<IndexId, (u64, u128)>,
 }
 
 impl NodeDraft<'_> {
-    /// True if the node may receive slices.
+    /// Returns true if the node may receive slices.
     pub fn receives(&self) -> bool {
         self.node.health == Health::Alive && !self.node.draining
     }
 
-    /// The number of copies of an index, and their weight.
+    /// Returns the number of copies of an index on the node, and their weight.
     pub fn of_index(&self, index: IndexId) -> (u64, u128) {
         self.by_index.get(&index).copied().unwrap_or_default()
     }
@@ -72,9 +72,9 @@ pub(super) struct SliceDraft<'a> {
     pub weight: u128,
     /// The importance of the balance of the slice's index.
     pub importance: u128,
-    /// Nodes that cannot receive a copy again yet.
+    /// The nodes whose removed copy may still be read. They cannot receive a new copy yet.
     leaving: Vec<NodeId>,
-    /// The planned move of the slice.
+    /// The position in [`Draft::planned`] of the slice's move.
     planned: Option<usize>,
 }
 
@@ -128,19 +128,21 @@ impl<'a> Draft<'a> {
         self.nodes.iter().map(|(node, held)| (*node, load(held))).collect()
     }
 
-    /// True if the slice may move and has no planned move yet.
+    /// Returns true if the slice may move and has no planned move yet.
     pub fn is_free(&self, at: usize) -> bool {
         let piece = &self.pieces[at];
         piece.index.movable && !piece.slice.busy && piece.planned.is_none()
     }
 
-    /// True if this copy may move, either as the slice's only move or on to another target.
+    /// Returns true if this copy may move: as the first planned move of the slice, or because the
+    /// planned move has put it there and only its target changes.
     pub fn may_move(&self, at: usize, from: NodeId) -> bool {
         let target = |planned: usize| self.planned[planned].as_ref().and_then(|m| m.to);
         self.is_free(at) || self.pieces[at].planned.and_then(target) == Some(from)
     }
 
-    /// True if this node is the source of the slice's planned move, so that a move back to it cancels the move.
+    /// Returns true if this node is the source of the slice's planned move, so that a move back to
+    /// it cancels the move.
     pub fn would_undo(&self, at: usize, to: NodeId) -> bool {
         let source = |planned: usize| self.planned[planned].as_ref().and_then(|m| m.from);
         self.pieces[at].planned.and_then(source) == Some(to)
@@ -158,7 +160,7 @@ impl<'a> Draft<'a> {
         self.nodes.get(&node).map_or(0, |held| held.weight)
     }
 
-    /// True if the node may receive a copy of the slice.
+    /// Returns true if the node may receive a copy of the slice.
     pub fn may_get(&self, at: usize, node: NodeId) -> bool {
         let piece = &self.pieces[at];
         self.nodes.get(&node).is_some_and(NodeDraft::receives)
@@ -166,12 +168,13 @@ impl<'a> Draft<'a> {
             && !piece.leaving.contains(&node)
     }
 
-    /// The nodes that may receive a copy of the slice.
+    /// Iterates over the nodes that may receive a copy of the slice.
     pub fn candidates(&self, at: usize) -> impl Iterator<Item = NodeId> {
         self.nodes.keys().copied().filter(move |node| self.may_get(at, *node))
     }
 
-    /// The number of copies that would share a zone with another copy if `from` were removed and `to` added.
+    /// Returns the number of copies that would share a zone with another copy if `from` were
+    /// removed and `to` added.
     pub fn conflicts(&self, at: usize, from: Option<NodeId>, to: Option<NodeId>) -> usize {
         let copies = self.pieces[at].copies.iter().copied().filter(|node| Some(*node) != from);
         let zones = copies.chain(to).filter_map(|node| self.nodes.get(&node));

@@ -14,7 +14,7 @@ use proto::{Error, ErrorCode, Result};
 pub struct Load {
     /// The id of the node.
     pub node: NodeId,
-    /// The zone of the node. A node without a zone name counts as a zone of its own.
+    /// The zone of the node. A node without a zone name counts as a separate zone.
     pub zone: String,
     /// The number of copies on the node.
     pub copies: usize,
@@ -24,7 +24,8 @@ pub struct Load {
     pub is_silent: bool,
 }
 
-/// Chooses the nodes of each slice. The first node of each is read first.
+/// Chooses the nodes of each slice; returns them by slice. The first node of each has the first
+/// copy. Returns an error if there are too few nodes.
 pub fn place(slices: u16, replicas: u8, loads: &[Load]) -> Result<Vec<Vec<NodeId>>> {
     let nodes: Vec<NodeId> = loads.iter().map(|load| load.node).collect();
     check_enough(replicas, &nodes)?;

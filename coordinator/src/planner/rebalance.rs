@@ -29,7 +29,7 @@ pub enum Goal {
     Balance,
 }
 
-/// Plans moves.
+/// Plans the moves of the slices in a view.
 pub fn plan(view: &ClusterView, goal: Goal) -> RebalancePlan {
     let mut draft = Draft::new(view);
     let mut order: Vec<usize> = (0..draft.pieces.len()).collect();
@@ -52,8 +52,8 @@ fn has_living_copy(draft: &Draft<'_>, at: usize) -> bool {
     draft.pieces[at].copies.iter().any(|node| draft.health(*node) == Health::Alive)
 }
 
-/// Removes surplus copies: first those on gone or draining nodes, then those that share a zone, then those on the
-/// heaviest nodes. The last live copy stays.
+/// Removes surplus copies: first those on gone or draining nodes, then those that share a zone,
+/// then those on the heaviest nodes. The last live copy stays.
 fn remove_surplus(draft: &mut Draft<'_>, at: usize) {
     let wanted = draft.pieces[at].index.copies.max(1);
     while draft.pieces[at].copies.len() > wanted {
@@ -137,8 +137,8 @@ fn spread_zones(draft: &mut Draft<'_>, at: usize) {
     }
 }
 
-/// Moves copies between nodes. Each step lowers the imbalance, or leaves it and takes a move out of the plan, so the loop
-/// ends.
+/// Moves copies between nodes. Each step lowers the imbalance, or keeps it and removes a move from
+/// the plan, so the loop ends.
 fn balance(draft: &mut Draft<'_>) {
     while let Some((at, from, to)) = next_to_balance(draft) {
         let reason = reason_to_balance(draft, at, from, to);
@@ -164,7 +164,8 @@ fn reason_to_balance(draft: &Draft<'_>, at: usize, from: NodeId, to: NodeId) -> 
     format!("{}, {}", what(from), what(to))
 }
 
-/// The most effective move of the heaviest node that has one.
+/// Returns the most effective move of the heaviest node that has one: the position of the slice,
+/// the source and the target.
 fn next_to_balance(draft: &Draft<'_>) -> Option<(usize, NodeId, NodeId)> {
     let mut nodes: Vec<&NodeDraft<'_>> =
         draft.nodes.values().filter(|held| held.receives()).collect();
@@ -182,7 +183,7 @@ fn next_to_balance(draft: &Draft<'_>) -> Option<(usize, NodeId, NodeId)> {
 /// copies.
 type Effect = (i128, i128, i128);
 
-/// The most effective move from one node to another.
+/// Returns the most effective move from one node to another.
 fn best_between(
     draft: &Draft<'_>,
     from: &NodeDraft<'_>,
@@ -201,7 +202,7 @@ fn best_between(
     moves.max().map(|(effect, Reverse(at))| (effect, at, to_id))
 }
 
-/// The effect of a move; `None` if it is not worth the work.
+/// Returns the effect of a move; `None` if the move is not worth its cost.
 fn effect(
     draft: &Draft<'_>,
     at: usize,

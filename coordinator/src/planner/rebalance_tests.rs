@@ -17,7 +17,7 @@ fn nodes(ids: impl IntoIterator<Item = u64>) -> Vec<NodeView> {
     ids.into_iter().map(|id| node(id, "")).collect()
 }
 
-/// An index of equal slices on these nodes.
+/// Returns an index of equal slices on these nodes.
 fn index(id: u64, wanted: usize, placement: &[&[u64]]) -> IndexView {
     let slice = |copies: &&[u64]| SliceView {
         copies: copies.iter().copied().map(NodeId).collect(),
@@ -35,7 +35,7 @@ fn index(id: u64, wanted: usize, placement: &[&[u64]]) -> IndexView {
     }
 }
 
-/// The moves as (index, slice, from, to); 0 stands for no node.
+/// Returns the moves as (index, slice, from, to); 0 means no node.
 fn moves(plan: &RebalancePlan) -> Vec<(u64, u16, u64, u64)> {
     let id = |node: Option<NodeId>| node.map_or(0, |node| node.0);
     let row = |m: &PlannedMove| (m.index.0, m.slice.0, id(m.from), id(m.to));
@@ -100,7 +100,7 @@ fn each_index_is_spread_over_nodes_of_equal_weight() {
     assert_eq!(moves(&result), [(1, 0, 1, 2), (1, 1, 1, 2)], "index 2 is spread already");
 }
 
-/// The copies of an index on each receiving node, in the order of the nodes.
+/// Returns the number of copies of an index on each receiving node, in the order of the nodes.
 fn copies_of(view: &ClusterView, index: &IndexView) -> Vec<usize> {
     let here = |node: &&NodeView| {
         index.slices.iter().filter(|slice| slice.copies.contains(&node.node)).count()
@@ -249,8 +249,8 @@ fn numbers_from_a_broken_node_do_no_harm() {
 
 // ---- properties of every plan -------------------------------------------------------------------
 
-/// A random cluster: indexes were placed on some nodes, then nodes joined, drain or went silent, and numbers of
-/// copies changed.
+/// Returns a random cluster: indexes were placed on some nodes, then nodes joined, were drained or
+/// fell silent, and numbers of copies changed.
 fn random_view(random: &mut fastrand::Rng, copies_max: usize) -> ClusterView {
     let zones = ["", "a", "b", "c"];
     let zone = |random: &mut fastrand::Rng, zoned: bool| {
@@ -298,7 +298,7 @@ fn shared_zones(view: &ClusterView, copies: &[NodeId]) -> usize {
     zones.len() - zones.iter().collect::<BTreeSet<_>>().len()
 }
 
-/// Plans and carries out until nothing is left to do; returns the number of rounds.
+/// Plans and carries plans out until nothing is left to do; returns the number of rounds.
 fn settle(view: &mut ClusterView, goal: Goal) -> usize {
     for round in 0..20 {
         let result = plan(view, goal);
@@ -431,7 +431,8 @@ fn each_index_of_equal_slices_is_spread_whatever_else_the_nodes_have() {
     }
 }
 
-/// The sum of the squared weights of the nodes, and of each index on them: lower means more even.
+/// Returns the sum of the squared weights of the nodes, and of each index on them; lower is more
+/// even.
 fn unevenness(view: &ClusterView) -> u128 {
     let draft = Draft::new(view);
     let importance = |id: &IndexId| {

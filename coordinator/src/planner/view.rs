@@ -16,7 +16,7 @@ pub struct ClusterView {
 pub struct NodeView {
     /// The id of the node.
     pub node: NodeId,
-    /// The zone of the node. A node without a zone name counts as a zone of its own.
+    /// The zone of the node. A node without a zone name counts as a separate zone.
     pub zone: String,
     /// True if the node receives no more slices and gives its slices away.
     pub draining: bool,
@@ -24,7 +24,7 @@ pub struct NodeView {
     pub health: Health,
 }
 
-/// The health of a node, by the age of its last heartbeat.
+/// The health of a node, from the age of its last heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Health {
     /// The node reported recently. It can give and receive copies.
@@ -35,7 +35,7 @@ pub enum Health {
     Gone,
 }
 
-/// An index, as far as the planner needs it.
+/// The part of an index that the planner needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexView {
     /// The number of the index.
@@ -57,12 +57,14 @@ pub struct IndexView {
 pub struct SliceView {
     /// The nodes with a copy. The first node is read first.
     pub copies: Vec<NodeId>,
-    /// True if the slice has an unfinished move, or nothing to copy from yet, and gets no other move.
+    /// True if the slice cannot get another move: it has an unfinished move, or no copy to copy
+    /// from yet.
     pub busy: bool,
     /// Nodes whose removed copy may still be read. They cannot receive a copy yet.
     pub leaving: Vec<NodeId>,
     /// The bytes of a copy.
     pub bytes: u64,
-    /// Any other cost of a copy. At present this is the number of entries, because nodes do not count scans.
+    /// A further cost of a copy. At present this is the number of entries, because nodes do not
+    /// count scans.
     pub load: u64,
 }

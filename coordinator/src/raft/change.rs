@@ -23,7 +23,8 @@ use super::role::not_leader;
 use super::state_machine::StateMachine;
 use super::wire::ChangeContext;
 
-/// A member is near the end of the log when it lacks at most this many entries. Then no write waits long for it.
+/// A learner is near the end of the log when it lacks at most this many entries, so that no write
+/// waits long for it.
 const BEHIND_MAX: u64 = 100;
 
 impl<M: StateMachine> RaftCore<M> {
@@ -68,8 +69,8 @@ impl<M: StateMachine> RaftCore<M> {
         self.node.raft.step(message).map_err(raft_error)
     }
 
-    /// Refuses a group without a majority that could commit now: a member that answers may still lack most of the log. An answer counts for one
-    /// election timeout.
+    /// Refuses a change after which no majority could commit now, counting members that were heard
+    /// within one election timeout. A member that answers may still lack most of the log.
     fn check_majority(&self, after: &Members) -> Result<()> {
         let raft = &self.node.raft;
         let committed = raft.raft_log.committed;

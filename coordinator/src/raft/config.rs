@@ -3,9 +3,11 @@
 use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
 
-/// The size limit of the entries in one message. A follower that lags far gets its log in small pieces.
+/// The size limit, in bytes, of the entries in one message. A follower that lags far gets its log
+/// in small pieces.
 const MESSAGE_ENTRIES_BYTES_MAX: u64 = 1 << 20;
-/// The size limit of proposals that wait for a majority. The core refuses more for the time being.
+/// The size limit, in bytes, of proposals that wait for a majority. The core refuses further
+/// proposals.
 const UNCOMMITTED_BYTES_MAX: u64 = 64 << 20;
 /// The limit of unacknowledged messages to one follower.
 const INFLIGHT_MESSAGES_MAX: usize = 256;
@@ -17,7 +19,7 @@ pub struct RaftConfig {
     pub member: NodeId,
     /// The members of a new group, including this one; empty if this member joins an existing group. An existing log names its own members.
     pub founders: Vec<NodeId>,
-    /// The duration of one tick.
+    /// The duration of one tick, in ms.
     pub tick_ms: u64,
     /// Ticks between two heartbeats of the leader.
     pub heartbeat_ticks: usize,
@@ -27,10 +29,10 @@ pub struct RaftConfig {
     pub snapshot_entries: u64,
     /// The log takes a snapshot after this many bytes of entries.
     pub snapshot_bytes: u64,
-    /// Entries that stay in the log after a snapshot. A member that was down for a moment catches up from the log,
-    /// which is cheaper than a snapshot.
+    /// Entries that stay in the log after a snapshot. A member that was down briefly catches up
+    /// from the log, which is cheaper than a snapshot.
     pub keep_entries: u64,
-    /// The limit of the bytes of these entries. Beyond it a snapshot is cheaper.
+    /// The limit, in bytes, of the entries that stay. Beyond it a snapshot is cheaper.
     pub keep_bytes: u64,
 }
 

@@ -24,10 +24,10 @@ use super::state_machine::StateMachine;
 use super::unsettled_removal::UnsettledRemoval;
 use super::wire::{MessageKind, RaftMessage};
 
-/// The size limit of a command. A larger command would delay heartbeats on a slow link.
+/// The size limit of a command, in bytes. A larger command would delay heartbeats on a slow link.
 pub const COMMAND_BYTES_MAX: usize = 8 << 20;
 
-/// The requests of one poll to the core's owner.
+/// The output of one poll: the work of the core's owner.
 #[derive(Debug)]
 pub struct Output<O> {
     /// Messages to send now.
@@ -43,9 +43,9 @@ pub struct Output<O> {
 /// An applied change of the members.
 #[derive(Debug)]
 pub struct AppliedChange {
-    /// The context that its proposer gave; empty for a change of the leader itself.
+    /// The context that the proposer gave; empty for a change that the leader itself proposed.
     pub context: Bytes,
-    /// The refusal, if the change was refused.
+    /// `Ok`, or the refusal of the change.
     pub result: Result<()>,
 }
 
@@ -55,13 +55,13 @@ pub struct AppliedEntry<O> {
     /// The index of the entry in the log.
     #[cfg(feature = "testing")]
     pub index: u64,
-    /// The context that its proposer gave, to recognize the command.
+    /// The context that the proposer gave, to recognize the command.
     pub context: Bytes,
     /// The answer of the state machine.
     pub outcome: O,
 }
 
-/// A round whose write is not confirmed yet, or which waits for an earlier round.
+/// A round of the ready loop whose write is not confirmed yet, or which waits for an earlier round.
 pub(super) struct Round {
     pub(super) number: u64,
     /// True if the round has changes that must be durable before its messages leave.
@@ -80,11 +80,11 @@ pub struct RaftCore<M: StateMachine> {
     pub(super) members: Members,
     pub(super) rounds: VecDeque<Round>,
     pub(super) persisted: u64,
-    /// Changes that need no sync of their own. They are written with the next write that does.
+    /// Changes that require no sync. They are written with the next write that is synced.
     pub(super) lazy_ops: Vec<LogOp>,
     pub(super) applied: u64,
     pub(super) applied_bytes_since_snapshot: u64,
-    /// The members have changed since the last snapshot.
+    /// True if the members have changed since the last snapshot.
     pub(super) snapshot_is_due: bool,
     pub(super) unsettled: Vec<UnsettledRemoval>,
     pub(super) election_timeout: ElectionTimeout,
@@ -192,7 +192,7 @@ impl<M: StateMachine> RaftCore<M> {
         self.persisted = self.persisted.max(number);
     }
 
-    /// The term and the leader as far as this member knows them.
+    /// Returns the term and the leader, as far as this member knows them.
     pub fn role(&self) -> RaftRole {
         let raft = &self.node.raft;
         // The crate remembers the leader of a member that does not vote for ever.

@@ -11,7 +11,7 @@ pub(super) struct ElectionTimeout {
     /// The shortest timeout in ticks; a drawn timeout is less than twice as long.
     ticks_min: usize,
     ticks: usize,
-    /// The state that the timeout was drawn for: term, role and leader.
+    /// The state for which the timeout was drawn: term, role and leader.
     drawn_for: (u64, StateRole, u64),
 }
 
@@ -20,7 +20,8 @@ impl ElectionTimeout {
         Self { random, ticks_min, ticks: 0, drawn_for: (u64::MAX, StateRole::Follower, 0) }
     }
 
-    /// Overwrites the crate's timeout. A new one is drawn once for each state for which the crate draws one.
+    /// Overwrites the crate's timeout. The crate draws a timeout for each new state; this method
+    /// draws one for each such state too.
     pub fn set<T: Storage>(&mut self, raft: &mut Raft<T>) {
         let state = (raft.term, raft.state, raft.leader_id);
         if self.drawn_for != state {

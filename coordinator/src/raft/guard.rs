@@ -13,7 +13,7 @@ use super::wire::{ChangeContext, EntryKind, LogEntry, LogSnapshot, MessageKind, 
 pub(super) struct Receiver<'a> {
     pub member: NodeId,
     pub members: &'a Members,
-    /// The end of its log.
+    /// The end of the receiver's log.
     pub last_index: u64,
     pub term: u64,
     /// The leader of the receiver's term; 0 if unknown.
@@ -61,8 +61,9 @@ fn is_readable(entry: &LogEntry) -> bool {
     }
 }
 
-/// A member that joins learns its group from a snapshot. Before that it grants no vote and accepts no entries from the beginning of the
-/// log, since it does not know the first members. It can only answer.
+/// Returns true if a message may be from this member's group. A member that joins receives its
+/// group in a snapshot. Until then it does not know the first members, so it grants no vote and
+/// accepts no entries from the beginning of the log. It only answers.
 fn is_of_group(message: &RaftMessage, receiver: &Receiver<'_>) -> bool {
     use MessageKind::{Append, AppendResponse, Heartbeat, HeartbeatResponse, Snapshot};
     if receiver.members.is_unknown() {

@@ -24,7 +24,7 @@ pub(super) enum Work<O> {
 /// A request that waits for the loop.
 pub(super) struct Proposal<O> {
     pub work: Work<O>,
-    /// Released when the loop takes the proposal.
+    /// The reserved room in the queue, released when the loop takes the proposal.
     pub room: Reservation,
 }
 
@@ -115,17 +115,19 @@ impl<O: Send + 'static> RaftHandle<O> {
         }
     }
 
-    /// The member's role now and at each change; closed when the member has stopped.
+    /// Returns a receiver of the member's role, now and at each change; closed when the member has
+    /// stopped.
     pub fn role(&self) -> watch::Receiver<RaftRole> {
         self.role.clone()
     }
 
-    /// The members as of the last applied entry, and at each change.
+    /// Returns a receiver of the members, as of the last applied entry and at each change.
     pub fn members(&self) -> watch::Receiver<Members> {
         self.members.clone()
     }
 
-    /// True if this member leads and all removals that it knows are settled: the members that stay have them on their disks.
+    /// Returns true if this member leads and all removals that it has applied are settled: the
+    /// remaining members have them on disk.
     pub fn has_settled(&self) -> bool {
         self.progress.has_settled.load(Ordering::Acquire)
     }

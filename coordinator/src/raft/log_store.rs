@@ -28,28 +28,29 @@ const FILE: &str = "raft.redb";
 const FILE_NEW: &str = "raft.redb.new";
 /// The version of this file's layout.
 const FORMAT: u32 = 1;
-/// The log is small and is read once, at the start.
+/// The cache size of the database, in bytes. It is small, because the log is small and is read
+/// once, at the start.
 const CACHE_BYTES: usize = 8 << 20;
 const CHECKSUM_BYTES: usize = 4;
-/// A shorter file is not compacted: compacting costs a rewrite of the data.
+/// The file length, in bytes, below which compaction is not worth a rewrite of the data.
 const COMPACT_BYTES_MIN: u64 = 64 << 20;
-/// A file is compacted when it is this many times as long as its data.
+/// The ratio of file length to data from which the file is compacted.
 const COMPACT_FACTOR: u64 = 4;
 
 const ENTRIES: TableDefinition<u64, &[u8]> = TableDefinition::new("entries");
 const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
 
-/// True if a directory has a log.
+/// Returns true if a directory has a log.
 pub fn has_log(fs: &dyn FileSystem, dir: &Path) -> bool {
     fs.exists(&dir.join(FILE))
 }
 
-/// The owner of a log.
+/// The member to which a log belongs, and the group.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     format: u32,
     member: u64,
-    /// The members at the beginning of the log; none if the member has joined others.
+    /// The members at the beginning of the log; empty if the member has joined a group.
     founders: Vec<u64>,
 }
 
@@ -62,13 +63,14 @@ struct StoredHardState {
 
 /// The log on disk.
 pub struct LogStore {
-    /// Compaction needs the database for itself. Otherwise one write at a time uses it.
+    /// The database. Compaction needs exclusive access; otherwise one write at a time uses it.
     database: Mutex<Database>,
     file: Arc<dyn File>,
 }
 
 impl LogStore {
-    /// Opens or creates the log of `member` in a directory, and reads all of it. Only a new log begins with these founders.
+    /// Opens or creates the log of `member` in a directory, and reads all of it. `founders` is used
+    /// for a new log only.
     pub fn open(
         fs: &dyn FileSystem,
         dir: &Path,
@@ -100,7 +102,7 @@ impl LogStore {
         Ok(Self { database: Mutex::new(database), file })
     }
 
-    /// Creates a complete empty log, and only then renames it to its final name.
+    /// Creates a complete empty log under a temporary name, and then renames it.
     fn create(fs: &dyn FileSystem, dir: &Path, member: NodeId, founders: &[u64]) -> Result<()> {
         proto::env::create_dir_durably(fs, dir)?;
         let unfinished = dir.join(FILE_NEW);
@@ -133,7 +135,7 @@ impl LogStore {
         .map_err(|error| error.context("write the raft log"))
     }
 
-    /// Gives the pages that are no longer used back to the file system, if they are most of the file.
+    /// Compacts the file if most of it is unused.
     fn compact_if_due(&self) -> Result<()> {
         let len = self.file.len()?;
         if len < COMPACT_BYTES_MIN {
@@ -317,7 +319,7 @@ fn failed(error: impl Into<redb::Error>) -> Error {
     }
 }
 
-/// A file of the seam as a redb backend.
+/// A file of the seam in the form of a redb backend.
 struct Backend(Arc<dyn File>);
 
 impl fmt::Debug for Backend {

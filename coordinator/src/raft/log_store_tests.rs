@@ -1,4 +1,4 @@
-//! The log survives disk faults, or reports the damage.
+//! Tests that the log survives disk faults, or reports the damage.
 
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ fn snapshot(index: u64, term: u64) -> LogSnapshot {
     LogSnapshot::new(index, term, &members, &[index as u8; 3000]).unwrap()
 }
 
-/// Writes that cover every operation: append, overwrite, snapshot, truncation, reset.
+/// Returns writes that cover every operation: append, overwrite, snapshot, truncation, reset.
 fn history() -> Vec<LogWrite> {
     let ops = [
         vec![LogOp::Append((1..=5).map(|index| entry(index, 1)).collect()), hard_state(1, 0)],
@@ -52,7 +52,7 @@ fn history() -> Vec<LogWrite> {
 /// Hard state, start, snapshot, and the entries' indexes and terms.
 type View = (HardState, (u64, u64), u64, Vec<(u64, u64)>);
 
-/// The observable content of a log.
+/// Returns the observable content of a log.
 fn view(log: &MemoryLog) -> View {
     let entries = log.entries.iter().map(|entry| (entry.index, entry.term)).collect();
     (log.hard_state.clone(), log.start, log.snapshot_index(), entries)
@@ -170,7 +170,7 @@ fn the_log_of_another_member_is_refused() {
     assert!(refused.hint.is_some());
 }
 
-/// The log has its own members: settings that name others change nothing.
+/// The members are stored in the log: settings that name others change nothing.
 #[test]
 fn a_log_keeps_its_founders() {
     let fs = SimFs::new(1);

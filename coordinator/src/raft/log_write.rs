@@ -25,7 +25,7 @@ pub enum LogOp {
 }
 
 impl LogOp {
-    /// True if the change leaves free space in the file.
+    /// Returns true if the change leaves free space in the file.
     pub(super) fn frees(&self) -> bool {
         matches!(self, Self::Snapshot(_) | Self::Reset(_) | Self::DropThrough { .. })
     }

@@ -1,20 +1,22 @@
 //! The members of the group, and how they change.
 //!
-//! The members are part of the log. They begin with those that the settings of the first start name (the *founders*), and each change is
-//! an entry. A change counts on a member when that member has applied its entry. The members at a snapshot are part of the snapshot.
+//! The members are part of the log. They begin with those that the settings of the first start name
+//! (the *founders*), and each change is an entry. A change counts on a member when that member has
+//! applied its entry. The members at a snapshot are part of the snapshot.
 //!
-//! - A new member is a *learner*: it gets the log, does not vote and is not waited for. The leader makes it a *voter* when it is near the end
-//!   of the log.
-//! - One change at a time: the next one is proposed when the one before is applied. So any majority of the members before has a voter
-//!   in common with any majority of the members after it.
-//! - A number that was removed is never given again. A process with an empty disk under that number would have forgotten its
-//!   votes, and entries that it has acknowledged.
-//! - Numbers alone do not tell two groups apart: a process that was started by mistake may form a group of its own with others. So a message
-//!   carries a mark of its group, made of the founders, and members drop messages of other groups.
+//! - A new member is a *learner*: it gets the log, does not vote and is not waited for. The leader
+//!   makes it a *voter* when it is near the end of the log.
+//! - One change at a time: the next one is proposed when the one before is applied. So any majority
+//!   before a change has a voter in common with any majority after it.
+//! - A number that was removed is never given again. A process with an empty disk under that number
+//!   would have forgotten its votes, and entries that it has acknowledged.
+//! - Numbers alone do not tell two groups apart: a process that was started by mistake may form a
+//!   group of its own with others. So a message carries a mark of its group, made of the founders,
+//!   and members drop messages of other groups.
 //!
-//! A durable commit index goes with each acknowledged entry that came with it. So a member that has the entry of a
-//! second change on its disk knows after a restart that the first one was committed, and no member is elected by the
-//! members before both.
+//! A member stores the commit index of a message durably with the entries of that message. So a
+//! member that has the entry of a second change on disk knows after a restart that the first change
+//! was committed, and never elects a leader with the membership from before both changes.
 
 use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
@@ -49,7 +51,7 @@ pub enum MemberChange {
 }
 
 impl MemberChange {
-    /// The member that is added, promoted or removed.
+    /// Returns the member that is added, promoted or removed.
     pub fn node(&self) -> NodeId {
         match self {
             Self::Add { node, .. } | Self::Promote { node } | Self::Remove { node } => *node,
@@ -62,27 +64,28 @@ impl MemberChange {
 pub struct Members {
     /// The first members; empty on a member that has joined and has no snapshot yet.
     pub founders: Vec<u64>,
-    /// The members that vote.
+    /// The voting members.
     pub voters: Vec<u64>,
-    /// The members that only get the log.
+    /// The members that receive the log and do not vote.
     pub learners: Vec<u64>,
     /// The former members.
     pub removed: Vec<u64>,
 }
 
 impl Members {
-    /// The members at the beginning of a log; none for a member that joins others.
+    /// Creates the members at the beginning of a log; `founders` is empty for a member that joins a
+    /// group.
     pub fn new(founders: Vec<u64>) -> Self {
         let (learners, removed) = Default::default();
         Self { voters: founders.clone(), founders, learners, removed }
     }
 
-    /// True if this member does not know the group yet.
+    /// Returns true if this member has not received the members of its group yet.
     pub fn is_unknown(&self) -> bool {
         self.founders.is_empty()
     }
 
-    /// The mark of the group in its messages; 0 if the group is unknown.
+    /// Returns the mark of the group in messages; 0 if the group is unknown.
     pub fn group(&self) -> u32 {
         match self.is_unknown() {
             true => 0,
@@ -103,7 +106,7 @@ impl Members {
         self.learners.contains(&node.0)
     }
 
-    /// True if the node votes or learns.
+    /// Returns true if the node is a voter or a learner.
     pub fn contains(&self, node: NodeId) -> bool {
         self.is_voter(node) || self.is_learner(node)
     }
@@ -121,7 +124,8 @@ impl Members {
         all
     }
 
-    /// True if the lists are what changes can make of the founders. The `raft` crate panics on others.
+    /// Returns true if the lists are valid: changes of the founders can lead to them. The `raft`
+    /// crate panics on other lists.
     pub fn is_sound(&self) -> bool {
         let ascends = |ids: &[u64]| ids.is_sorted_by(|a, b| a < b) && ids.first() != Some(&0);
         let lists = [&self.founders, &self.voters, &self.learners, &self.removed];
@@ -133,7 +137,7 @@ impl Members {
             && !self.removed.iter().any(of_present)
     }
 
-    /// The members after a change. An error refuses the change, on all members alike.
+    /// Returns the members after a change; an error if the change is refused, on all members alike.
     pub fn after(&self, change: &MemberChange) -> Result<Self> {
         let mut after = self.clone();
         let node = change.node();
@@ -201,7 +205,7 @@ impl Members {
     }
 }
 
-/// The error of a process under a number that was removed.
+/// Returns the error for a process under a removed node id.
 pub fn was_removed(node: NodeId) -> Error {
     bad(format!("coordinator {node} was removed, and its number is not given again")).with_hint(
         "start a coordinator with a new --id and an empty data directory, and add it with ADD COORDINATOR 'id' AT \

@@ -22,7 +22,7 @@ pub struct MemoryLog {
     /// The members at the beginning of the log.
     pub(super) founders: Members,
     pub(super) snapshot: Option<LogSnapshot>,
-    /// Index and term of the entry before the first stored one.
+    /// Index and term of the entry before the first stored entry.
     pub(super) start: (u64, u64),
     /// Entries without gaps, from index `start.0 + 1`.
     pub(super) entries: VecDeque<Entry>,
@@ -40,7 +40,8 @@ impl MemoryLog {
         }
     }
 
-    /// The members at the stored snapshot; without one, at the beginning of the log.
+    /// Returns the members at the stored snapshot; without a snapshot, those at the beginning of
+    /// the log.
     pub fn members(&self) -> Result<Members> {
         match &self.snapshot {
             Some(snapshot) => snapshot.members(),
@@ -48,7 +49,7 @@ impl MemoryLog {
         }
     }
 
-    /// The last entry that the stored snapshot contains; 0 without a snapshot.
+    /// Returns the index of the last entry that the stored snapshot contains; 0 without a snapshot.
     pub fn snapshot_index(&self) -> u64 {
         self.snapshot.as_ref().map_or(0, |snapshot| snapshot.index)
     }
@@ -80,7 +81,8 @@ impl MemoryLog {
         self.entries.range(skipped.min(self.entries.len())..)
     }
 
-    /// The last entry that need not be kept after a snapshot at `applied`, to keep this many entries and bytes.
+    /// Returns the last entry that may be dropped after a snapshot at `applied`, so that at most
+    /// `entries_max` entries and `bytes_max` bytes stay.
     pub(super) fn keep_from(&self, applied: u64, entries_max: u64, bytes_max: u64) -> u64 {
         let mut left = bytes_max;
         let last = applied.saturating_sub(self.start.0) as usize;
@@ -94,7 +96,7 @@ impl MemoryLog {
         applied - kept.count() as u64
     }
 
-    /// Appends entries. They replace the log from the first one's index on.
+    /// Appends entries. They replace the log from the index of the first entry on.
     pub(super) fn append(&mut self, entries: &[Entry]) {
         let Some(first) = entries.first() else { return };
         let kept = first.index.saturating_sub(self.start.0 + 1);

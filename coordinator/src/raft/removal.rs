@@ -1,14 +1,17 @@
 //! The time from which a removal of a member is safe.
 //!
-//! A removal takes effect on a member when it learns that the entry is committed. The members that stay need not be a majority of the
-//! members before it (one of two is none). If they crash before the commit is on their disks, they need the vote of the removed member.
+//! A removal takes effect on a member when it learns that the entry is committed. The remaining
+//! members need not be a majority of the members before the removal (one of two is not). If they
+//! crash before the commit is on their disks, they need the vote of the removed member.
 //!
-//! - The leader therefore proposes an empty entry after each removal. A majority of the remaining members stores it together with the
-//!   commit index of the removal. Then the removal is *settled*, and its proposer is answered.
-//! - No message tells a member that its own removal is committed. It no longer receives messages of a leader, so it asks the other members.
-//!   It ends when a leader whose removals are settled reports it as removed (`service::ask_members`). A member that finds its removal in
-//!   its own log, because it was the leader, continues as a follower until then: it votes and acknowledges, as the remaining members may
-//!   need it.
+//! - The leader therefore proposes an empty entry after each removal. A majority of the remaining
+//!   members stores it together with the commit index of the removal. Then the removal is
+//!   *settled*, and its proposer is answered.
+//! - No message tells a member that its own removal is committed. It no longer receives messages of
+//!   a leader, so it asks the other members. It ends when a leader whose removals are settled
+//!   reports it as removed (`service::ask_members`). A member that finds its removal in its own
+//!   log, because it was the leader, continues as a follower until then: it votes and acknowledges,
+//!   as the remaining members may need it.
 //! - A new leader has applied the removals before its first entry, or settles them itself.
 
 use proto::plant::{self, Plant};
@@ -22,7 +25,7 @@ use super::unsettled_removal::UnsettledRemoval;
 use super::wire::ChangeContext;
 
 impl<M: StateMachine> RaftCore<M> {
-    /// True if this member leads and all removals that it knows are settled.
+    /// Returns true if this member leads and all removals that it has applied are settled.
     pub fn has_settled(&self) -> bool {
         self.role().leads && self.unsettled.is_empty()
     }
@@ -37,7 +40,7 @@ impl<M: StateMachine> RaftCore<M> {
         None
     }
 
-    /// Proposes the empty entries that are missing, and returns the removals that are settled.
+    /// Proposes the missing empty entries, and adds the settled removals to the output.
     pub(super) fn settle(&mut self, output: &mut Output<M::Outcome>) {
         let raft = &mut self.node.raft;
         let (leads, term, applied) = (raft.state == StateRole::Leader, raft.term, self.applied);
@@ -58,12 +61,12 @@ impl<M: StateMachine> RaftCore<M> {
         }
     }
 
-    /// The commit index that a message may contain: lower than the entry that removes its receiver.
+    /// Returns the commit index for a message to `to`: below the entry that removes the receiver.
     pub(super) fn told_commit(&self, to: u64, commit: u64) -> u64 {
         self.unapplied_removal(to).map_or(commit, |index| commit.min(index - 1))
     }
 
-    /// The index of an entry in the log that removes a member, and is not applied.
+    /// Returns the index of the entry that removes member `of` and is in the log, but not applied.
     pub(super) fn unapplied_removal(&self, of: u64) -> Option<u64> {
         let removes = |entry: &&Entry| {
             entry.entry_type == EntryType::EntryConfChange

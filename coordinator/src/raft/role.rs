@@ -10,7 +10,8 @@ pub struct RaftRole {
     pub term: u64,
     /// The leader of the term, if it is known.
     pub leader: Option<NodeId>,
-    /// True if this member leads and has applied all entries that earlier leaders committed. Only then it may decide.
+    /// True if this member leads and has applied all entries that earlier leaders committed. Only
+    /// then may it decide.
     pub leads: bool,
 }
 

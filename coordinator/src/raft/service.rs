@@ -1,12 +1,14 @@
 //! The task that owns a member's core, disk and clock.
 //!
-//! The loop sleeps until a write is durable, a tick is due, or a message or a proposal arrives. It then takes all
-//! waiting inputs, polls the core once, and starts one write if none is in flight. The write contains everything that
-//! gathered meanwhile, so many proposals share one sync and no proposal waits for a tick.
+//! The loop sleeps until a write is durable, a tick is due, or a message or a proposal arrives. It
+//! then takes all waiting inputs, polls the core once, and starts one write if none is in flight.
+//! The write contains everything that gathered meanwhile, so many proposals share one sync and no
+//! proposal waits for a tick.
 //!
-//! Cancelling the task loses what was not acknowledged, as a crash does. When the task fails (a full disk, a corrupt
-//! log) it ends with the error, and every call of the handle returns an error. The other members go on without this
-//! one. While its disk hangs, the member sends nothing, with the same effect.
+//! Cancelling the task loses what was not acknowledged, as a crash does. When the task fails (a
+//! full disk, a corrupt log) it ends with the error, and every call of the handle returns an error.
+//! The other members continue without this one. While its disk hangs, the member sends nothing,
+//! with the same effect.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,16 +34,16 @@ use super::state_machine::StateMachine;
 use super::transport::PeerTransport;
 use super::wire::{QUEUE_BYTES_MAX, RaftMessage};
 
-/// Messages that may wait for the loop, besides the limit of [`QUEUE_BYTES_MAX`] bytes. Further messages are dropped;
-/// Raft repeats them.
+/// The limit of messages that wait for the loop, in addition to [`QUEUE_BYTES_MAX`] bytes. Further
+/// messages are dropped; Raft repeats them.
 const MESSAGES_MAX: usize = 1024;
-/// Proposals that may wait for the loop. The next proposer waits.
+/// The limit of proposals that wait for the loop. Further proposers wait.
 const PROPOSALS_MAX: usize = 1024;
-/// Bytes of proposals that may wait: as many as Raft accepts before they are committed.
+/// The limit of the bytes of waiting proposals: as many as Raft accepts before they are committed.
 const PROPOSALS_BYTES_MAX: usize = 64 << 20;
-/// A write that takes longer than this makes the member silent, as a failed disk would.
+/// The duration of a write after which the member stops sending, as with a failed disk.
 const WRITE_PATIENCE: Duration = Duration::from_secs(2);
-/// Inputs that are taken at once. More would delay the outputs of the first input.
+/// The number of inputs that are taken at once. More would delay the outputs of the first input.
 const BATCH_MAX: usize = 256;
 
 /// A caller that waits for the outcome of a proposal.
@@ -62,7 +64,7 @@ pub struct RaftService<M: StateMachine> {
     role: watch::Sender<RaftRole>,
     members: watch::Sender<Members>,
     progress: Arc<LogProgress>,
-    /// Distinguishes the proposals of this run from those of an earlier run.
+    /// A number that distinguishes the proposals of this run from those of an earlier run.
     session: u64,
     sequence: u64,
     waiters: BTreeMap<u64, Waiter<M::Outcome>>,
@@ -73,17 +75,18 @@ pub struct RaftService<M: StateMachine> {
 /// A write in flight.
 struct PendingWrite {
     since: Instant,
-    /// Yields the number of the last write in it; closed if the write panicked.
+    /// Returns the number of the last write in it; closed if the write panicked.
     done: oneshot::Receiver<Result<u64>>,
 }
 
 impl PendingWrite {
-    /// True if the write takes so long that the other members should continue without this one.
+    /// Returns true if the write takes so long that the other members should continue without this
+    /// one.
     fn hangs(&self) -> bool {
         self.since.elapsed() > WRITE_PATIENCE
     }
 
-    /// Waits for the end of the write; never returns if there is none.
+    /// Waits for the end of the write and returns its number; never returns if there is no write.
     async fn end(writing: &mut Option<Self>) -> Result<u64> {
         match writing {
             Some(writing) => (&mut writing.done).await.map_err(|_| stopped())?,
@@ -139,7 +142,7 @@ impl<M: StateMachine> RaftService<M> {
         Ok((service, handle))
     }
 
-    /// Runs until it fails or is cancelled.
+    /// Runs until the task fails or is cancelled.
     pub async fn run(mut self) -> Result<()> {
         let result = self.serve().await;
         if let Err(error) = &result {
@@ -288,7 +291,8 @@ impl<M: StateMachine> RaftService<M> {
         });
     }
 
-    /// Takes the waiter of a proposal of this run.
+    /// Removes and returns the waiter of a proposal of this run; `None` for a proposal of an
+    /// earlier run.
     fn waiter_of(&mut self, context: &[u8]) -> Option<Reply<M::Outcome>> {
         let (session, sequence) = context.split_first_chunk::<8>()?;
         let sequence = <[u8; 8]>::try_from(sequence).ok()?;
@@ -298,7 +302,8 @@ impl<M: StateMachine> RaftService<M> {
         self.waiters.remove(&u64::from_le_bytes(sequence)).map(|waiter| waiter.reply)
     }
 
-    /// Publishes a change of leader, and answers waiting proposers that their proposals may be lost.
+    /// Publishes a change of leader, and answers waiting proposers that their proposals may be
+    /// lost.
     fn publish_role(&mut self) {
         let role = self.core.role();
         let changed = self.role.send_if_modified(|known| {
@@ -330,8 +335,8 @@ impl<M: StateMachine> RaftService<M> {
 }
 
 impl<M: StateMachine> Drop for RaftService<M> {
-    /// A channel keeps its items as long as it has senders. Without this, a proposer of the last moment would wait
-    /// for ever. A stopped member leads no more.
+    /// Empties the channels. A channel keeps its items as long as it has senders, so a proposer
+    /// that sent last would wait for ever. A stopped member no longer leads.
     fn drop(&mut self) {
         self.role.send_modify(|role| (role.leader, role.leads) = (None, false));
         self.proposals.close();

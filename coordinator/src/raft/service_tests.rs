@@ -1,4 +1,4 @@
-//! Members as tasks, with real files and real time.
+//! Tests members as tasks, with real files and real time.
 
 use std::sync::Mutex;
 
@@ -50,7 +50,7 @@ enum Disk {
     Panics,
 }
 
-/// Real tasks over a disk that can be made to fail.
+/// A spawner of real tasks over a disk that can be made to fail.
 struct OverDisk(Arc<dyn Spawner>, watch::Receiver<Disk>);
 
 impl Spawner for OverDisk {
@@ -107,7 +107,7 @@ impl Cluster {
         self.members.remove(&id);
     }
 
-    /// Waits for another leader.
+    /// Waits for another leader than `first`.
     async fn leader_after(&self, first: NodeId) -> RaftHandle<u64> {
         let other = async {
             loop {

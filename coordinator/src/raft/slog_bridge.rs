@@ -20,7 +20,7 @@ impl Drain for Bridge {
     }
 }
 
-/// A logger for the `raft` crate.
+/// Returns a logger for the `raft` crate.
 pub(super) fn logger() -> Logger {
     Logger::root(Bridge, o!())
 }

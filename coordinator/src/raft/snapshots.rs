@@ -1,7 +1,9 @@
-//! The snapshots of a member: its own, which keep its log short, and those of the leader.
+//! The snapshots of a member: those that it takes to keep its log short, and those that the leader
+//! sends.
 //!
-//! A snapshot has the members: voters and learners in Raft's form, founders and removed numbers before the data. A
-//! member that begins without any members grants no vote until a snapshot names it.
+//! A snapshot contains the members: voters and learners in Raft's form; founders and removed node
+//! ids at the beginning of the data. A member that starts without any members grants no vote until
+//! it receives a snapshot that contains it.
 
 use proto::Result;
 use raft::eraftpb::HardState;
@@ -25,8 +27,8 @@ impl<M: StateMachine> RaftCore<M> {
         Ok(())
     }
 
-    /// Takes a snapshot if the log has become long. The snapshot is written with the next write that must be durable
-    /// anyway.
+    /// Takes a snapshot if the log has become long. The snapshot is written with the next write
+    /// that is synced.
     pub(super) fn take_snapshot_if_due(&mut self) -> Result<()> {
         let store = self.node.store();
         let entries = self.applied - store.snapshot_index();

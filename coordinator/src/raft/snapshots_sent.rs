@@ -1,5 +1,5 @@
-//! The snapshots that were sent and may be lost. The leader sends no entries to a member that waits for a snapshot, so an
-//! unanswered one is reported as failed after a while and sent again.
+//! Snapshots in flight, which may be lost. The leader sends no entries to a member that waits for a
+//! snapshot, so an unanswered snapshot is reported as failed after `RETRY_TICKS` and sent again.
 
 /// Ticks after which an unanswered snapshot is sent again.
 const RETRY_TICKS: u32 = 40;

@@ -14,7 +14,8 @@ pub trait StateMachine: Send + 'static {
     /// continue (for example, it cannot decode the command), and stops the member.
     fn apply(&mut self, index: u64, data: &[u8]) -> Result<Self::Outcome>;
 
-    /// Takes over a change of the members at a log position. An error refuses the change, on all members alike.
+    /// Applies a change of the members at a log position. An error refuses the change, on all
+    /// members alike.
     fn change_members(&mut self, _index: u64, _change: &MemberChange) -> Result<()> {
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! Raft's messages in our own types, which go over the network and to the disk.
 //!
-//! The `raft` crate defines its messages as protobuf-2 types, which stay inside this directory. A message from the
-//! network is decoded as [`RaftMessage`] with a bounded, checked decoder and converted field by field. Only the
-//! message kinds that our Raft configuration uses have a representation, so a peer cannot even express any other
-//! kind.
+//! The `raft` crate defines its messages as protobuf-2 types, which stay inside this directory. A
+//! message from the network is decoded as [`RaftMessage`] with a bounded, checked decoder and
+//! converted field by field. Only the message kinds that our Raft configuration uses have a
+//! representation, so a peer cannot send any other kind.
 
 use bytes::Bytes;
 use proto::model::ids::NodeId;
@@ -17,11 +17,13 @@ use super::members::{MemberChange, Members};
 /// The version of the encoding: its first byte.
 const WIRE_VERSION: u8 = 1;
 
-/// The size limit of a call apart from one large message: the frame of the call, and the small messages in it.
+/// The bytes of a call besides one large message: the frame of the call, and the small messages in
+/// it.
 const CALL_BYTES: usize = 2 << 20;
 
-/// The size limit of a message. The largest message is a snapshot, and `state/capacity/table.rs` keeps the state below this
-/// limit. A message must fit in one call, or it would never arrive.
+/// The size limit of a message, in bytes. The largest message is a snapshot, and
+/// `state/capacity/table.rs` keeps the state below this limit. A larger message would not fit in a
+/// call and never arrive.
 pub const MESSAGE_BYTES_MAX: usize = PEER_MESSAGE_BYTES_MAX - CALL_BYTES;
 
 /// The kind of a message.
@@ -41,7 +43,8 @@ pub enum MessageKind {
     Heartbeat,
     /// The follower is alive.
     HeartbeatResponse,
-    /// A member asks whether it could win an election, before it increases the term.
+    /// A pre-vote: a member that has not increased the term yet inquires if it could win an
+    /// election.
     RequestPreVote,
     /// The answer to a pre-vote request.
     RequestPreVoteResponse,
@@ -67,8 +70,8 @@ const KINDS: [(MessageKind, MessageType); 10] = [
 pub enum EntryKind {
     /// A command of the state machine.
     Command,
-    /// A change of the members. The context has the change (`ChangeContext`), and there is no data: the crate would read these as
-    /// protobuf.
+    /// A change of the members. The context contains the change (`ChangeContext`). The data is
+    /// empty, because the crate would decode it as protobuf.
     Members,
 }
 
@@ -105,7 +108,8 @@ pub struct LogEntry {
     pub term: u64,
     /// The command; empty in the entry with which a leader opens its term.
     pub data: Bytes,
-    /// The member and the number of the proposal, so that the proposer recognizes the outcome.
+    /// The context of the proposal (member and number), by which the proposer recognizes the
+    /// outcome.
     pub context: Bytes,
     /// The kind of the entry.
     pub kind: EntryKind,
@@ -122,18 +126,19 @@ pub struct LogSnapshot {
     pub voters: Vec<u64>,
     /// The members that receive the log and do not vote yet.
     pub learners: Vec<u64>,
-    /// The rest of the members (`SnapshotHead`), and the state. The crate passes it on.
+    /// The rest of the members (`SnapshotHead`), and the state; opaque to the crate.
     pub data: Bytes,
 }
 
-/// The head of a snapshot's data, after its length: the parts of [`Members`] that the crate does not know.
+/// The head of a snapshot's data, after its length: the parts of [`Members`] that the crate does
+/// not have.
 #[derive(Serialize, Deserialize)]
 struct SnapshotHead {
     founders: Vec<u64>,
     removed: Vec<u64>,
 }
 
-/// The length of the length of the head.
+/// The size of the length field before the head, in bytes.
 const HEAD_LEN_BYTES: usize = 4;
 
 /// A message between members. The fields are those of the Raft paper and of the `raft` crate.
@@ -158,10 +163,11 @@ pub struct RaftMessage {
     pub context: Bytes,
 }
 
-/// The bytes that may wait for a member or for its loop: the longest message, and as many bytes of short messages.
+/// The limit of the bytes that wait for a member or for its loop: the longest message, and as many
+/// bytes of short messages.
 pub const QUEUE_BYTES_MAX: usize = 2 * PEER_MESSAGE_BYTES_MAX;
 
-/// The sender of an encoded message, read without its entries.
+/// Returns the sender of an encoded message, without decoding the entries.
 pub fn sender_of_message(bytes: &[u8]) -> Result<NodeId> {
     let bad = || Error::new(ErrorCode::InvalidParameter, "raft message: it names no sender");
     let body = bytes.strip_prefix(&[WIRE_VERSION]).ok_or_else(bad)?;
@@ -171,7 +177,7 @@ pub fn sender_of_message(bytes: &[u8]) -> Result<NodeId> {
 }
 
 impl RaftMessage {
-    /// The approximate size in memory.
+    /// Returns the approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let entries = self.entries.iter().map(|entry| entry.data.len() + entry.context.len());
         entries.sum::<usize>() + self.snapshot.as_ref().map_or(0, |snapshot| snapshot.data.len())
@@ -240,7 +246,8 @@ impl RaftMessage {
         message
     }
 
-    /// Converts a message of the `raft` crate. An error means a kind that our configuration never sends.
+    /// Converts a message of the `raft` crate. Returns an error for a kind that our configuration
+    /// never sends.
     pub(crate) fn from_raft(mut message: eraftpb::Message, group: u32) -> Result<Self> {
         let kind = KINDS
             .iter()
@@ -309,7 +316,7 @@ impl LogEntry {
 }
 
 impl LogSnapshot {
-    /// A snapshot of a state with these members.
+    /// Creates a snapshot of a state with these members.
     pub fn new(index: u64, term: u64, members: &Members, state: &[u8]) -> Result<Self> {
         let Members { founders, voters, learners, removed } = members.clone();
         let mut data =

@@ -17,12 +17,12 @@ use tokio::time::{sleep, timeout};
 use crate::leader::driver::member::Member;
 use crate::raft::was_removed;
 
-/// The pause before the next question.
+/// The pause before the next query.
 const ASK_EVERY: Duration = Duration::from_secs(1);
-/// The time limit of a question.
+/// The time limit of a query.
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The members as this member has them.
+/// Returns the members as this member knows them.
 pub(super) fn told_members(member: &Member) -> CoordinatorMembers {
     let members = member.members();
     let view = member.replica.view();
@@ -76,13 +76,14 @@ pub(super) async fn watch_members(member: Arc<Member>) -> Infallible {
     }
 }
 
-/// True if this member knows the leader and its address.
+/// Returns true if this member knows the leader and its address.
 fn knows_leader(member: &Member) -> bool {
     let leader = member.raft.role().borrow().leader;
     leader.is_some_and(|leader| member.directory.coordinator_member(leader).is_ok())
 }
 
-/// Tells the directory the addresses of the catalog and of the answers; these are newer.
+/// Adds the addresses of the catalog and of the answers to the directory. The answers are newer and
+/// take precedence.
 fn learn(member: &Member, told: &BTreeMap<NodeId, String>) {
     let mut members: BTreeMap<_, _> =
         member.replica.view().catalog.coordinators().into_iter().collect();

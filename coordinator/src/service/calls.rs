@@ -40,13 +40,14 @@ use crate::state::Decisions;
 /// The interval at which a waiting command checks whether the leader's bootstrap is complete.
 const BOOTSTRAP_LOOK: Duration = Duration::from_millis(20);
 
-/// True for a command by which a process joins. All others change a definition.
+/// Returns true for a command by which a process joins; all other commands change a definition.
 fn is_join(command: &Command) -> bool {
     matches!(command, Command::Join(_) | Command::RegisterNode(_))
 }
 
-/// Delays a command that changes the membership until the leader's bootstrap is complete, and a change of a definition as long
-/// as nodes may still report that the coordinator is an older copy.
+/// Delays a command: a change of the membership until the leader's bootstrap is complete, and a
+/// change of a definition as long as nodes may still report that the coordinator is an older copy
+/// of itself.
 async fn wait_active(member: &Member, command: &Command) -> Result<()> {
     let waits = |member: &Member| {
         let now_ms = member.now_ms();
@@ -68,7 +69,10 @@ async fn wait_active(member: &Member, command: &Command) -> Result<()> {
     Ok(())
 }
 
-/// The leader's decisions about a proposal; the inner error is a refusal. An older copy of the coordinator changes no definition.
+/// Returns the leader's decisions about a proposal. The inner error refuses the
+/// command; the outer one means that this member cannot decide, for example because it does not
+/// lead. A coordinator that is an older copy of itself changes no
+/// definition.
 fn decide(member: &Member, proposal: &Proposal) -> Result<std::result::Result<Decisions, Error>> {
     let command = &proposal.command;
     match command {
@@ -109,8 +113,8 @@ fn decide(member: &Member, proposal: &Proposal) -> Result<std::result::Result<De
     })
 }
 
-/// Refuses a node that would change the catalog while this coordinator is an older copy. Registered nodes may join, and then report what
-/// they know.
+/// Refuses a node that would change the catalog while this coordinator is an older copy of itself.
+/// Registered nodes may join, and then report the numbers that they know.
 fn check_join(member: &Member, node: &NodeInfo) -> Result<()> {
     member.as_leader(|leader| {
         let view = member.replica.view();
@@ -285,7 +289,8 @@ impl CoordinatorApi for Coordinator {
     }
 }
 
-/// True if only the leader may propose the command. The other changes are proposed by the copies themselves.
+/// Returns true if only the leader may propose the command. The copies themselves propose the other
+/// changes.
 fn is_leaders_own(command: &Command) -> bool {
     let is_join = |change: &ChangeCopies| matches!(change.change, CopiesChange::Join(_));
     command.need() == Need::Process(Process::Leader)

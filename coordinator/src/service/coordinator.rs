@@ -25,7 +25,7 @@ use crate::leader::driver::{checks, lead, queries};
 use crate::raft::RaftService;
 use crate::replica::{Machine, Replica};
 
-/// Checks that may wait: more than the limit of concurrent moves.
+/// The limit of checks in the queue: more than the limit of concurrent moves.
 const CHECKS_MAX: usize = 64;
 
 /// A running member.
@@ -100,13 +100,13 @@ impl Coordinator {
         }))
     }
 
-    /// The cluster that the member's directory belongs to.
+    /// Returns the cluster that the member's directory belongs to.
     pub fn cluster(&self) -> Option<ClusterId> {
         self.identity.cluster()
     }
 
-    /// Waits until the member has stopped by itself: its disk failed, or its log cannot be applied. If it was removed from the cluster,
-    /// returns the error that says so.
+    /// Waits until the member has stopped because its disk failed or its log cannot be applied.
+    /// Returns an error if the member was removed from the cluster.
     pub async fn stopped(&self) -> Option<Error> {
         let mut role = self.member.raft.role();
         let ended = async { while role.changed().await.is_ok() {} };

@@ -17,13 +17,13 @@ use tokio::time::{Instant, timeout_at};
 use crate::leader::driver::member::Member;
 use crate::leader::driver::queries::query_history;
 
-/// The interval between two checks of the reasons that can prevent an epoch.
+/// The interval between two checks for reasons that prevent an epoch.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The interval between two checks while the leader may be an older copy of itself.
+/// The interval between two checks while the coordinator may be an older copy of itself.
 const DOUBT_LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Removes the waiter from the leader when the call ends, however it ends.
+/// A waiter for an epoch at the leader, removed when the call ends.
 pub(super) struct EpochWaiter<'a>(pub(super) &'a Member, pub(super) u64);
 
 impl Drop for EpochWaiter<'_> {
@@ -34,11 +34,12 @@ impl Drop for EpochWaiter<'_> {
     }
 }
 
-/// The history that the source must have, if the caller names one, and an epoch that the caller knows to be published.
+/// The history that the source must have, if the caller names one, and an epoch that has been
+/// published according to the caller.
 type CallerHistory = (Option<u64>, Epoch);
 
-/// The oldest and the newest published epoch that cover a cut; `None` if there is none, or if this member lacks a published
-/// epoch. On a member that may lag, an unknown bucket may be a new one.
+/// Returns the oldest and the newest published epoch that cover a cut; `None` if there is none, or
+/// if this member lacks a published epoch. An unknown bucket is no error on a member that may lag.
 fn covering(
     member: &Member,
     bucket: BucketId,
@@ -165,7 +166,7 @@ pub(super) async fn wait_for_epoch(
     }
 }
 
-/// True if the history is the requested one and contains the cut.
+/// Returns true if the history is the requested one and contains the cut.
 fn is_known(logs: &FailoverLogs, cut: &Cut, history: Option<u64>) -> bool {
     history.is_none_or(|wanted| wanted == logs.fingerprint()) && logs.includes_cut(cut)
 }

@@ -15,8 +15,9 @@ use crate::replica::Replica;
 /// The content of the data directory's VERSION file.
 const DATA_VERSION: &str = "sextant coordinator, format 3\n";
 
-/// Opens the directory. A member that belongs to a cluster and has lost its log does not start: alone it would lead with an
-/// empty state beside the data of others, and among others it has forgotten its votes. Blocks the thread.
+/// Opens the data directory. A member that belongs to a cluster and has lost its log does not
+/// start: alone it would lead with an empty state beside the data of others, and among others it
+/// has forgotten its votes. Blocks the thread.
 pub(super) fn open_data_dir(env: &Env, config: &Config) -> Result<DataDir> {
     let dir = &config.dir;
     let node = NodeInfo {
@@ -44,7 +45,8 @@ pub(super) fn open_data_dir(env: &Env, config: &Config) -> Result<DataDir> {
     Ok(opened)
 }
 
-/// Writes the cluster into the directory as soon as the log knows it. Ends only with a log of another cluster.
+/// Writes the cluster's id into the directory as soon as the log contains it. Ends only if the log
+/// belongs to another cluster.
 pub(super) async fn keep_cluster(
     env: Env,
     identity: Arc<NodeIdentity>,

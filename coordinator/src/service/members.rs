@@ -1,9 +1,10 @@
 //! `ADD COORDINATOR` and `REMOVE COORDINATOR`.
 //!
-//! The leader makes the changes. `ADD` waits until the new member votes, as long as [`VOTES_WITHIN`]; the change itself is made at once.
-//! `REMOVE` first looks whether a majority of the members that stay is alive, since without a majority no member could be added (the log
-//! checks again whether they follow, `raft::change`), and it waits until the removal is settled (`raft::removal`). A leader that is to be
-//! removed hands leadership over, and its caller retries.
+//! The leader makes the changes. `ADD` makes the change at once, and then waits up to
+//! `VOTES_WITHIN` until the new member votes. `REMOVE` first checks that a majority of the
+//! remaining members is alive, because without a majority no member could be added later
+//! (`raft::change` checks again that they follow). Then it waits until the removal is settled
+//! (`raft::removal`). A leader that is to be removed hands leadership over, and its caller retries.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,18 +19,19 @@ use crate::leader::driver::member::Member;
 use crate::raft::{MemberChange, Members, not_leader};
 use crate::state::nodes::state::NAME_BYTES_MAX;
 
-/// The time limit of ADD COORDINATOR for the first vote of the new member.
+/// The time limit of ADD COORDINATOR for the new member to become a voter.
 const VOTES_WITHIN: Duration = Duration::from_secs(20);
-/// The time limit of a change for the check that the leader's directory is no older copy.
+/// The time limit of a change for the check that the leader's directory is not an older copy.
 const TRUSTED_WITHIN: Duration = Duration::from_secs(20);
-/// The time limit of REMOVE COORDINATOR for answers of members from which a new leader has received nothing yet.
+/// The time limit of REMOVE COORDINATOR for messages of members that have sent nothing to a new
+/// leader yet.
 const HEARD_WITHIN: Duration = Duration::from_secs(3);
-/// A member that has sent nothing for this long does not answer. The leader receives messages of the others ten times
-/// per second.
+/// The silence after which a member counts as dead, in ms. The leader receives messages of each
+/// member ten times per second.
 const DEAD_MS_MIN: u64 = 2_000;
-/// The time limit of a leader that hands leadership over.
+/// The time limit for a change of leadership.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(2);
-/// The pause before the next look.
+/// The interval between two checks.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Changes the members, or forwards the change to the leader.
@@ -47,7 +49,8 @@ pub(super) async fn change_members(
     }
 }
 
-/// An older copy of the coordinator changes nothing that others know.
+/// Waits until it is certain that the coordinator is not an older copy of itself, which must not
+/// change the members.
 async fn wait_trusted(member: &Member) -> Result<()> {
     let deadline = Instant::now() + TRUSTED_WITHIN;
     loop {
@@ -103,7 +106,7 @@ fn changed(member: &Member, lacks: Option<String>) -> CoordinatorChanged {
     CoordinatorChanged { lacks, catalog_cas: member.replica.view().catalog.cas }
 }
 
-/// The reason why a learner does not vote yet.
+/// Returns the reason why a learner does not vote yet.
 fn lacks(member: &Member, node: NodeId, address: &str) -> String {
     let now_ms = member.now_ms();
     let silent_ms = member.members_silent_ms(now_ms).get(&node).copied();
@@ -113,7 +116,8 @@ fn lacks(member: &Member, node: NodeId, address: &str) -> String {
     }
 }
 
-/// Refuses an address that other processes cannot call: one without a port, or one that stands for all interfaces.
+/// Refuses an address that other processes cannot connect to: one without a port, or a wildcard
+/// address.
 fn check_address(address: &str) -> Result<()> {
     if address.len() > NAME_BYTES_MAX {
         let what = format!("an address of {} bytes, the limit is {NAME_BYTES_MAX}", address.len());
@@ -130,7 +134,7 @@ fn check_address(address: &str) -> Result<()> {
     Ok(())
 }
 
-/// Proposes a change. Another change may have to end first.
+/// Proposes a change until a deadline. It may have to wait for the end of another change.
 async fn change_until(member: &Member, change: &MemberChange, deadline: Instant) -> Result<()> {
     loop {
         match member.raft.change(change.clone()).await {
@@ -168,7 +172,8 @@ async fn remove(member: &Member, node: NodeId) -> Result<CoordinatorChanged> {
     wait_settled(member).await
 }
 
-/// Waits until the remaining members have the removal on their disks. A caller that retries finds it already applied.
+/// Waits until the remaining members have the removal on disk. A caller that retries finds the
+/// removal already applied.
 async fn wait_settled(member: &Member) -> Result<CoordinatorChanged> {
     let deadline = Instant::now() + HEARD_WITHIN;
     while !member.raft.has_settled() {
@@ -184,8 +189,8 @@ async fn wait_settled(member: &Member) -> Result<CoordinatorChanged> {
     Ok(changed(member, None))
 }
 
-/// Waits until a majority of the voters that stay has sent a message, or refuses. Earlier messages do not count: their senders may have
-/// died since.
+/// Waits until a majority of the remaining voters has sent a message, or refuses the removal.
+/// Earlier messages do not count: their senders may have failed since.
 async fn wait_majority(member: &Member, node: NodeId, after: &Members) -> Result<()> {
     let (deadline, began_ms) = (Instant::now() + HEARD_WITHIN, member.now_ms());
     loop {
@@ -201,7 +206,7 @@ async fn wait_majority(member: &Member, node: NodeId, after: &Members) -> Result
     }
 }
 
-/// The voters that have been silent for longer than this.
+/// Returns the voters that have been silent for longer than `within_ms`.
 fn unheard_voters(
     members: &Members,
     silent_ms: &BTreeMap<NodeId, u64>,
@@ -222,7 +227,7 @@ fn no_majority(node: NodeId, dead: &[NodeId]) -> Error {
     )
 }
 
-/// Hands leadership over. Returns the error that sends the caller to the next leader.
+/// Hands leadership over. Returns the error that directs the caller to the next leader.
 async fn hand_over(member: &Member) -> Result<Error> {
     let to = member.raft.hand_over().await?;
     let mut role = member.raft.role();

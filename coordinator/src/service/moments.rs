@@ -28,18 +28,18 @@ use crate::leader::driver::rounds::RoundEnd;
 use crate::leader::epochs::moment_round::{WantedPlace, WantedProgress, is_whole, known_places};
 use crate::raft::not_leader;
 
-/// The time limit for the answer of a projector whose buckets are all held.
+/// The time limit for the answer of a projector if all of its buckets are held.
 const HELD_WAIT: Duration = Duration::from_millis(20);
 /// The pause before a projector is queried again for the buckets missing in its answer.
 const ASK_PAUSE: Duration = Duration::from_millis(20);
 /// The time limit of a round for epochs that cover the answers: longer than an election.
 const COVER_WAIT: Duration = Duration::from_secs(5);
-/// The interval between two checks of places that no epoch covers.
+/// The interval between two checks of places that no epoch covers yet.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// The time limit for a member to apply a moment that another member has returned.
 const APPLY_WAIT: Duration = Duration::from_secs(2);
 
-/// Runs a round whenever callers wait for one.
+/// Runs rounds, each when callers wait for one.
 pub(super) async fn run_rounds(member: Arc<Member>) -> Infallible {
     let mut held = BTreeSet::new();
     loop {
@@ -79,14 +79,15 @@ struct ProjectorQueries<'a> {
     projector: NodeId,
     /// The buckets without an answer.
     open: Vec<KnownPlace>,
-    /// The buckets that are waited for.
+    /// The buckets that the round waits for.
     awaited: BTreeSet<BucketId>,
-    /// The places that epochs must cover, with the waiters at the leader.
+    /// The places that epochs must cover, each with its waiter at the leader.
     wanted: Vec<(WantedPlace, EpochWaiter<'a>)>,
 }
 
 impl<'a> ProjectorQueries<'a> {
-    /// Asks until all awaited buckets have answered, and waits until epochs cover the answers. Returns the buckets that are held.
+    /// Queries the projector until all awaited buckets have answered, and waits until epochs cover
+    /// the answers. Returns the buckets that are held.
     async fn finish(mut self, give_up: Instant) -> Result<BTreeSet<BucketId>> {
         self.ask(give_up).await?;
         let unanswered = self.open.iter().map(|known| known.bucket).collect::<Vec<_>>();
@@ -120,7 +121,7 @@ impl<'a> ProjectorQueries<'a> {
         }
     }
 
-    /// Hands what is new to the leader's plans.
+    /// Passes new places to the leader's plans.
     fn record(&mut self, places: Places) -> Result<()> {
         let Places { changed, unanswered } = places;
         let now_ms = self.member.now_ms();
@@ -155,8 +156,8 @@ impl<'a> ProjectorQueries<'a> {
         Ok(())
     }
 
-    /// Waits until epochs cover all places, for a moment only once just those of buckets are left that were held before. Returns the buckets that
-    /// are held.
+    /// Waits until epochs cover all places. Once only buckets are left that were already held, it
+    /// waits only briefly. Returns the buckets that are held.
     async fn wait_covered(&mut self, began: Instant) -> Result<BTreeSet<BucketId>> {
         let member = self.member;
         let mut changes = member.replica.changes();
@@ -191,7 +192,7 @@ impl<'a> ProjectorQueries<'a> {
         }
     }
 
-    /// Forgets the places that need no more waiting. A bucket that is being rolled back is held.
+    /// Removes the places that need no more waiting. A bucket that is being rolled back is held.
     fn look(&mut self, held: &mut BTreeSet<BucketId>) {
         let progress: Vec<_> = {
             let view = self.member.replica.view();
@@ -258,7 +259,7 @@ fn no_moment(member: &Member, bucket: BucketId) -> Error {
         .with_hint("the source or its projector may be behind; try again")
 }
 
-/// The epoch in force in a bucket at a moment.
+/// Returns the epoch in force in a bucket at a moment.
 pub(super) async fn epoch_at(member: &Member, bucket: BucketId, moment: Moment) -> Result<Epoch> {
     let deadline = Instant::now() + APPLY_WAIT;
     let mut changes = member.replica.changes();

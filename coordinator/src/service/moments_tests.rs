@@ -1,4 +1,4 @@
-//! Moments over several projectors.
+//! Tests moments over several projectors.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::super::*;
 use super::test_cluster::*;
 use crate::state::tests::{create_bucket, node};
 
-/// The seqno that an epoch of a bucket covers.
+/// Returns the seqno that an epoch of a bucket covers.
 fn covered(member: &Coordinator, bucket: BucketId, epoch: Epoch) -> u64 {
     let view = member.member.replica.view();
     let mark = view.state.bucket(bucket).unwrap().epochs.mark(epoch).unwrap();

@@ -21,9 +21,9 @@ use crate::raft::members::MEMBERS_MAX;
 use crate::raft::wire::QUEUE_BYTES_MAX;
 use crate::raft::{PeerTransport, RaftMessage};
 
-/// Messages that may wait for one member.
+/// The limit of messages that wait for one member.
 const QUEUE_MAX: usize = 512;
-/// The size limit of one call, unless a single message is larger.
+/// The size limit of one call, in bytes, unless a single message is larger.
 const CALL_BYTES_MAX: usize = 1 << 20;
 /// The timeout of a call. A dead connection must not delay later messages.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -33,8 +33,8 @@ const SNAPSHOT_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The limit of queues: one for each member, and as many for former members.
 const QUEUES_MAX: usize = 2 * MEMBERS_MAX;
 
-/// The queues to the other members. A queue, and the task that empties it, begin with the first message. A cancelled task loses the waiting
-/// messages.
+/// The queues to the other members. A queue, and its sending task, begin with the first message. A
+/// cancelled task loses the waiting messages.
 pub struct Peers {
     env: Env,
     directory: Arc<dyn Directory>,
@@ -48,17 +48,17 @@ struct Queue {
 }
 
 impl Queue {
-    /// True if nothing waits and no call is under way.
+    /// Returns true if no message waits and no call is in progress.
     fn is_idle(&self) -> bool {
         self.bytes.free_bytes() >= QUEUE_BYTES_MAX
     }
 }
 
-/// A waiting message, and its room in the queue.
+/// A waiting message, and its reserved room in the queue.
 type QueuedMessage = (RaftMessage, Reservation);
 
 impl Peers {
-    /// No queue yet.
+    /// Creates the queues; none exists before its first message.
     pub fn new(env: &Env, directory: &Arc<dyn Directory>) -> Arc<Self> {
         let (env, directory) = (env.clone(), Arc::clone(directory));
         Arc::new(Self { env, directory, queues: Mutex::default() })

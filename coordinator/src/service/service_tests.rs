@@ -1,4 +1,4 @@
-//! Three members in one process over real files, with a projector that reports its positions.
+//! Tests three members in one process over real files, with a projector that reports its positions.
 
 use std::time::Duration;
 
@@ -198,6 +198,7 @@ async fn an_index_serves_scans_once_its_slices_do() {
 }
 
 /// Sends heartbeats of indexers 20, 21 and 22; indexer 22 reports every slice that moves to it.
+/// Returns the catalog.
 async fn beat(member: &Coordinator) -> Arc<Catalog> {
     let catalog = member.member.replica.view().catalog.clone();
     let moves = catalog.index("i").map_or(&[][..], |index| &index.moves);
@@ -222,7 +223,7 @@ async fn beat(member: &Coordinator) -> Arc<Catalog> {
     catalog
 }
 
-/// Sends heartbeats until the catalog fulfils `wish`.
+/// Sends heartbeats until the catalog satisfies `wish`; returns the catalog.
 async fn beat_until(member: &Coordinator, wish: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
     let began = Instant::now();
     loop {

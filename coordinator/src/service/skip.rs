@@ -1,4 +1,4 @@
-//! Carries out `--skip-epochs`: once for each start of the process with the flag.
+//! Executes `--skip-epochs`: once for each start of the process with the flag.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -11,7 +11,8 @@ use proto::rpc::command::{Command, Outcome, Proposal, RequestId, SkipEpochs};
 /// The pause before the next try.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Proposes the command until a leader has carried it out. The request id ensures that it is executed once, whichever answers are lost.
+/// Proposes the command until a leader has executed it. The request id ensures that it is executed
+/// once, even if answers are lost.
 pub(super) async fn skip_epochs(coordinator: Weak<dyn CoordinatorApi>, client: u64) -> Infallible {
     while let Some(member) = coordinator.upgrade() {
         let request = RequestId { client, sequence: 1 };

@@ -27,20 +27,20 @@ use tempfile::TempDir;
 use super::super::*;
 use crate::state::tests::{create_bucket, node};
 
-/// The running members, and the projector's state.
+/// The running members, and the state of the projector.
 #[derive(Default)]
 pub(super) struct Cluster {
     pub(super) members: Mutex<BTreeMap<NodeId, Arc<Coordinator>>>,
     pub(super) positions: Mutex<u64>,
-    /// The position of all buckets but the first.
+    /// The position of all buckets except the first.
     pub(super) elsewhere: Mutex<u64>,
-    /// A projector that does not answer.
+    /// The projector that does not answer, if any.
     pub(super) silent: Mutex<Option<NodeId>>,
-    /// An indexer whose copies have a different checksum.
+    /// The indexer whose copies have another checksum, if any.
     pub(super) differs: Mutex<Option<NodeId>>,
 }
 
-/// The cluster as one member reaches it: without the members whose addresses it does not know.
+/// A member's connections to the cluster, without the members whose addresses it does not know.
 pub(super) struct Local(pub(super) Arc<Cluster>, pub(super) Mutex<BTreeSet<NodeId>>);
 
 impl Directory for Local {
@@ -69,7 +69,7 @@ impl Directory for Local {
     }
 }
 
-/// A simulated projector that only has positions.
+/// A simulated projector that only returns positions.
 pub(super) struct Projector(Arc<Cluster>, NodeId);
 
 impl Projector {
@@ -128,7 +128,7 @@ impl ProjectorApi for Projector {
     }
 }
 
-/// A simulated indexer that only has checksums.
+/// A simulated indexer that only returns checksums.
 pub(super) struct Indexer(Arc<Cluster>, NodeId);
 
 #[async_trait]
@@ -241,7 +241,8 @@ impl World {
     }
 }
 
-/// The heartbeat of an indexer that has applied epoch 1, serves these slices of index 1, and is the target of moves.
+/// Returns the heartbeat of an indexer that has applied epoch 1, serves these slices of index 1,
+/// and is the target of moves.
 pub(super) fn indexer_says(
     (id, generation): (u64, Generation),
     slices: impl IntoIterator<Item = u16>,
@@ -271,7 +272,7 @@ pub(super) fn indexer_says(
     Heartbeat::new(node, 0, report)
 }
 
-/// The generation of index "i", which is random.
+/// Returns the generation of index "i", which is random.
 pub(super) fn generation(member: &Coordinator) -> Generation {
     let view = member.member.replica.view();
     view.catalog.index("i").map_or(Generation(1), |index| index.generation)

@@ -1,12 +1,14 @@
 //! Watches: the catalog and the epochs as a stream, from any member.
 //!
-//! A watch keeps no queue. It remembers what it has sent and, when the state changes, sends the difference. So a slow watcher delays no
-//! other and needs no memory. A watcher without epochs is not woken by them; users have a separate watch. Intermediate catalogs are
-//! skipped; epochs are not, as long as they are retained. The catalog is sent before the epochs of the same state, so that no watcher
-//! receives an epoch of an unknown bucket. A long history of epochs is split into several messages.
+//! A watch keeps no queue. It remembers what it has sent and, when the state changes, sends the
+//! difference. So a slow watcher delays no other and needs no memory. A watcher that has not
+//! requested epochs is not woken by them; users have a separate watch. Intermediate catalogs are
+//! skipped; epochs are not, as long as they are retained. The catalog is sent before the epochs of
+//! the same state, so that no watcher receives an epoch of an unknown bucket. A long history of
+//! epochs is split into several messages.
 //!
-//! A member that is cut off sees no changes and knows no leader. It ends its watches after a while, so that the
-//! watchers connect to another member.
+//! A member that is cut off sees no changes and knows no leader. It ends its watches after a while,
+//! so that the watchers connect to another member.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -24,21 +26,23 @@ use crate::raft::RaftRole;
 use crate::raft::not_leader;
 use crate::replica::Replica;
 
-/// The size limit of a message of epochs: a sixteenth of the largest message between processes.
+/// The size limit of a message of epochs, in bytes: a sixteenth of the largest message between
+/// processes.
 const MARKS_BYTES_MAX: usize = 4 << 20;
-/// The encoded size limit of a position: two 64-bit numbers in the encoding's longest form.
+/// The encoded size limit of a position, in bytes: two 64-bit numbers in their longest form.
 const POSITION_BYTES_MAX: usize = 20;
-/// The encoded size limit of the rest of a mark: five such numbers.
+/// The encoded size limit of a mark without its cut, in bytes: five 64-bit numbers in their longest
+/// form.
 const MARK_BYTES_MAX: usize = 50;
-/// The time that a watch stays open without a leader: longer than an election takes.
+/// The time for which a watch stays open without a leader: longer than an election.
 const LEADERLESS_MAX: Duration = Duration::from_secs(2);
 
 struct Watch {
     replica: Arc<Replica>,
     changes: watch::Receiver<u64>,
-    /// Closed when the member stops.
+    /// The role of the member; closed when the member stops.
     role: watch::Receiver<RaftRole>,
-    /// The time since the member has known no leader.
+    /// The time at which the member lost sight of a leader; `None` while it knows one.
     leaderless: Option<Instant>,
     wanted: WatchKind,
     catalog_cas: Option<u64>,
@@ -47,7 +51,8 @@ struct Watch {
     waiting: VecDeque<WatchMessage>,
 }
 
-/// A watch of a member. It ends with an error when the member stops or has had no leader for long.
+/// Returns a watch of a member. It ends with an error when the member stops or has had no leader
+/// for `LEADERLESS_MAX`.
 pub fn watch(
     replica: Arc<Replica>,
     role: watch::Receiver<RaftRole>,
@@ -92,7 +97,8 @@ impl Watch {
         }
     }
 
-    /// Waits for a change of the state. A change of leader does not matter to a watcher, but having no leader does.
+    /// Waits for a change of the state. A change of leader does not concern a watcher; a lasting
+    /// lack of a leader does.
     async fn wait(&mut self) -> Result<(), Error> {
         let stopped = || Error::unavailable("this coordinator member has stopped");
         loop {
@@ -112,7 +118,7 @@ impl Watch {
         }
     }
 
-    /// Queues everything in the state that was not sent yet.
+    /// Queues all parts of the state that were not sent yet.
     fn queue_changes(&mut self) {
         self.changes.mark_unchanged();
         let view = self.replica.view();
@@ -142,7 +148,8 @@ impl Watch {
     }
 }
 
-/// Splits epochs into messages of bounded size. The cuts are shared with the state until they are sent.
+/// Iterates over messages of bounded size that contain epochs. Cuts are shared with the state until
+/// they are sent.
 #[derive(Default)]
 struct Messages {
     full: Vec<Vec<EpochMark>>,
@@ -193,7 +200,7 @@ mod tests {
         replica
     }
 
-    /// Epochs 2 to `last` of bucket 2, which has 1,024 vbuckets.
+    /// Returns a state with epochs 2 to `last` of bucket 2, which has 1,024 vbuckets.
     fn wide(last: u64) -> StateContext {
         let mut state = with_bucket();
         let create = Command::CreateBucket(CreateBucket {
@@ -236,7 +243,7 @@ mod tests {
         assert_eq!(epochs, (1..=600).collect::<Vec<_>>(), "all, in order");
     }
 
-    /// Cuts are most of the bytes of a watch, and most watchers have no use for them.
+    /// Cuts are most of the bytes of a watch, and most watchers do not use them.
     #[tokio::test]
     async fn a_watch_of_the_catalog_has_no_epochs() {
         let (_role, role) = watch::channel(LED);
@@ -266,7 +273,7 @@ mod tests {
         assert!(matches!(&changed, WatchMessage::Catalog(catalog) if catalog.buckets.len() == 1));
     }
 
-    /// Users are a watch of their own: the first message at once, and each change.
+    /// Users have a separate watch: it sends the users at once, and again at each change.
     #[tokio::test]
     async fn a_watch_of_the_users_has_nothing_else() {
         use proto::model::users::{Secret32, UserCommand, UserLimits};

@@ -10,7 +10,8 @@ use super::context::StateContext;
 use super::decisions::Decisions;
 use super::effect::{Apply, Change, Effect};
 
-/// The length limit of a kept refusal and of its hint. A refusal may quote a name of any length.
+/// The length limit of a kept refusal and of its hint, in bytes. A refusal may quote a name of any
+/// length.
 const REFUSAL_BYTES_MAX: usize = 1 << 10;
 
 impl StateContext {
@@ -42,7 +43,8 @@ impl StateContext {
         (outcome, effects)
     }
 
-    /// Counts a change with these effects.
+    /// Increments `cas` if a command had effects, and carries out the consequences of a changed
+    /// catalog or of changed users.
     pub(super) fn count(&mut self, effects: &[Effect]) {
         if effects.is_empty() {
             return;
@@ -57,13 +59,14 @@ impl StateContext {
         }
     }
 
-    /// Runs the command of a proposal, if it was made from what there is.
+    /// Runs the command of a proposal, unless the state from which it was made has changed
+    /// ([`Expected`]).
     fn run(&mut self, decided: &Decisions, proposal: &Proposal) -> Change {
         self.check_expected(proposal)?;
         of_command!(&proposal.command, command => command.apply(self, decided))
     }
 
-    /// Checks that what a command was made from has not changed since.
+    /// Checks that the objects from which a command was made have not changed since.
     fn check_expected(&self, Proposal { sender, expected, command, .. }: &Proposal) -> Result<()> {
         match expected {
             Expected::Anything => Ok(()),
@@ -85,7 +88,7 @@ impl StateContext {
     }
 }
 
-/// Cuts the texts of a refusal, which is kept for retries.
+/// Truncates the texts of a refusal, which is kept for retries, to [`REFUSAL_BYTES_MAX`] each.
 fn shortened(mut error: Error) -> Error {
     for text in std::iter::once(&mut error.message).chain(&mut error.hint) {
         text.truncate(beginning(text, REFUSAL_BYTES_MAX).len());

@@ -12,7 +12,7 @@ use crate::state::epochs::history::EpochHistory;
 /// A bucket and its stability timestamps.
 #[derive(Clone, Copy, Debug)]
 pub struct BucketView<'a> {
-    /// The bucket as the catalog shows it.
+    /// The record of the bucket, as it is in the catalog.
     pub info: &'a Arc<BucketInfo>,
     /// The retained epochs of the bucket.
     pub epochs: &'a EpochHistory,

@@ -5,7 +5,8 @@ use super::context::StateContext;
 use super::effect::Effect;
 
 impl StateContext {
-    /// Carries a consequence out in all families, in this order; returns the effects outside of the state.
+    /// Applies a consequence to all families in a fixed order; returns the effects outside of the
+    /// state.
     pub(super) fn carry_out(&mut self, consequence: &Consequence) -> Vec<Effect> {
         if let Consequence::NumbersSkipped(above) = consequence {
             self.clock.skip(*above);

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The most time that may pass between two commands.
+/// The longest time by which one command moves the steady clock, in ms.
 const STEP_MS_MAX: u64 = 10_000;
 
 /// The counters of changes, and the position and the time of the last command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Clock {
-    /// Counts the changes.
+    /// The number of changes so far.
     cas: u64,
     /// The value of `cas` after the last change of the catalog. Most changes are promotions, which leave the catalog
     /// alone.
@@ -16,22 +16,23 @@ pub(super) struct Clock {
     /// The log position of the last command, and the newest time of all commands.
     position: u64,
     unix_ms: u64,
-    /// The time of day in the last command.
+    /// The time of day of the last command, in Unix milliseconds.
     told_ms: u64,
-    /// A steady clock: a jump of the time of day moves it by [`STEP_MS_MAX`] at most. Rollback points age by it.
+    /// A steady clock, in ms: a jump of the time of day moves it by [`STEP_MS_MAX`] at most. It
+    /// measures the age of rollback points.
     steady_ms: u64,
-    /// The offset of log positions that serve as revisions. `--skip-epochs` makes revisions larger than those that
-    /// nodes know.
+    /// The offset that turns log positions into revisions. `--skip-epochs` raises it, so that new
+    /// revisions are larger than all that nodes have received.
     revisions_above: u64,
 }
 
 /// The numbers of the present command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
-    /// The value of `cas` after the command, if it changes something.
+    /// The value of `cas` after the command, if the command changes the state.
     pub(super) cas: u64,
     pub(super) position: u64,
-    /// The revision of an index that the command changes.
+    /// The new revision of an index that the command changes.
     pub(super) revision: u64,
     pub(super) unix_ms: u64,
     pub(super) steady_ms: u64,
@@ -57,7 +58,7 @@ impl Clock {
         self.position = position;
     }
 
-    /// Moves to the time of the next command.
+    /// Sets the time to that of the next command.
     pub(super) fn pass(&mut self, unix_ms: u64) {
         let passed_ms = unix_ms.saturating_sub(std::mem::replace(&mut self.told_ms, unix_ms));
         self.steady_ms += passed_ms.min(STEP_MS_MAX);
@@ -74,7 +75,7 @@ impl Clock {
         self.cas
     }
 
-    /// Continues above a number.
+    /// Continues the numbers above `above`.
     pub(super) fn skip(&mut self, above: u64) {
         (self.cas, self.revisions_above) = (above, above);
     }

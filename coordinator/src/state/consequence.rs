@@ -17,24 +17,27 @@ use proto::model::rollback::{DeadEpochs, Rollback};
 
 use super::indexes::placement::Placement;
 
-/// A consequence of a command for another family. Each sub-state takes its part of it by its method `on`.
+/// A consequence of a command for other families. Each sub-state applies its part in its method
+/// `on`.
 #[derive(Clone, Debug)]
 pub(super) enum Consequence {
-    /// A bucket was made, with a random id, and with the number of copies that it should have.
+    /// A bucket was created, with its random id and its desired number of copies.
     BucketMade { info: Arc<BucketInfo>, unique: UniqueId, copies: Option<u8> },
-    /// A bucket was dropped, with its indexes and with the generations of other indexes over it.
+    /// A bucket was dropped, with its indexes and with all generations over it.
     BucketDropped(BucketId),
     /// The vbuckets of a bucket have other owners or transfers.
     Assigned { bucket: BucketId, assignment: VbucketAssignment },
     /// A bucket continues with other branches of history, and has lost nothing.
     HistoryAdopted { bucket: BucketId, logs: Arc<FailoverLogs> },
-    /// A rollback begins, to what a source still has, as far as that is known.
+    /// A rollback begins. The failover logs and the failover timestamp of the source are present as
+    /// far as they are known.
     RollbackBegun { bucket: BucketId, logs: Option<Arc<FailoverLogs>>, failover: Option<Arc<Cut>> },
-    /// A rollback reached its next stage, where these epochs became dead, or ended.
+    /// A rollback reached its next stage, or ended (`None`). Some epochs may have become dead.
     RollbackChanged { bucket: BucketId, rollback: Option<Rollback>, dead: Option<DeadEpochs> },
     /// All numbers continue above this one (`--skip-epochs`).
     NumbersSkipped(u64),
-    /// All partitions of a version are known: its only epoch ends there.
+    /// All partitions of a version are known. The only epoch of the version ends at these
+    /// positions.
     VersionLoaded { bucket: BucketId, ends: Vec<(VbucketId, Position)> },
     /// The generations over one bucket replace those over another.
     VersionSwitched { from: BucketId, to: BucketId },
@@ -44,26 +47,27 @@ pub(super) enum Consequence {
     MoveStarted { index: IndexId, started: SliceMove },
     /// A move reached its next stage, at an epoch of its bucket.
     MoveAdvanced { generation: LocalIndexId, id: MoveId, stage: MoveStage, epoch: Epoch },
-    /// Moves ended, undone for a reason if there is one.
+    /// Moves ended. The reason is present if they were undone.
     MovesEnded { generation: LocalIndexId, ids: Vec<MoveId>, undone: Option<String> },
     /// A command about indexes ended moves.
     SliceMovesEnded(Vec<EndedMove>),
-    /// Slices move no more to a node.
+    /// A node can no longer be the target of moves, for this reason.
     NoTarget { node: NodeId, why: &'static str },
-    /// The slices of generations have other nodes.
+    /// The slices of these generations have new placements.
     Placed(Vec<(LocalIndexId, Placement)>),
-    /// Slices without a copy that is left have other nodes, which have nothing of them.
+    /// Lost slices (which have no copy left) were placed on other nodes, which have no data of
+    /// them.
     LostPlaced(Vec<(LocalIndexId, Vec<SliceNo>, Placement)>),
     /// An indexer left; these generations have other nodes for its slices.
     IndexerRemoved { node: NodeId, placements: Vec<(LocalIndexId, Placement)> },
-    /// The catalog changed: what it makes superfluous is forgotten.
+    /// The catalog changed; records that refer to dropped objects are removed.
     CatalogChanged,
-    /// The users changed with the change of this number.
+    /// The users changed; `cas` is the number of the change.
     UsersChanged { cas: u64 },
     /// A projector was registered.
     ProjectorAdded(NodeId),
-    /// A projector left.
+    /// A projector was removed.
     ProjectorRemoved(NodeId),
-    /// An embedded bucket moves no more.
+    /// The move of an embedded bucket to another projector is cancelled.
     BucketStays(BucketId),
 }

@@ -58,7 +58,7 @@ impl StateContext {
         self.clock.now().unix_ms
     }
 
-    /// The `cas` of the newest catalog.
+    /// Returns the value of `cas` at the last change of the catalog.
     pub fn catalog_cas(&self) -> u64 {
         self.clock.catalog_cas()
     }
@@ -79,12 +79,13 @@ impl StateContext {
         infos.filter_map(|(id, info)| Some((*id, view(info, self.epochs.get(*id)?))))
     }
 
-    /// The moments of a bucket.
+    /// Returns the log positions at which the retained epochs of a bucket were published.
     pub fn moments(&self, bucket: BucketId) -> Option<&EpochMoments> {
         self.epochs.get(bucket).map(|known| &known.moments)
     }
 
-    /// The epoch up to which `--skip-epochs` makes all epochs dead, while its rollback of the bucket has not reached that stage.
+    /// Returns the epoch up to which `--skip-epochs` makes all epochs of a bucket dead, until the
+    /// rollback reaches the stage that does so.
     pub fn skips_to(&self, bucket: BucketId) -> Epoch {
         self.epochs.get(bucket).and_then(|known| known.skips_to).unwrap_or_default()
     }
@@ -110,33 +111,35 @@ impl StateContext {
         self.versions.version_of(bucket)
     }
 
-    /// The bucket whose documents the name of a bucket means.
+    /// Returns the bucket that the name of a bucket refers to: of a data set, the bucket of its
+    /// current version.
     pub fn current_bucket(&self, id: BucketId) -> BucketId {
         self.versions.current_bucket(id)
     }
 
-    /// All generations of all indexes: first the serving or first generation of each index, by id, then the others.
+    /// Iterates over all generations of all indexes: first the named generation of each index
+    /// (serving, or being built first), by id, then the others.
     pub fn indexes(&self) -> impl Iterator<Item = &IndexRecord> {
         self.indexes.all()
     }
 
-    /// The generations that the names of indexes mean, by id.
+    /// Iterates over the generations that the names of indexes refer to, by id.
     pub fn named_indexes(&self) -> impl Iterator<Item = &IndexRecord> {
         self.indexes.named().values()
     }
 
-    /// The generation of an index that serves scans.
+    /// Returns the serving generation of an index.
     pub fn serving(&self, index: IndexId) -> Option<&IndexRecord> {
         let serves = |record: &&IndexRecord| record.info.state == IndexState::Maintenance;
         self.indexes.named().get(&index).filter(serves)
     }
 
-    /// The newest generation that was ever begun of an index.
+    /// Returns the newest generation that was ever begun for an index.
     pub(crate) fn newest_generation(&self, index: IndexId) -> Option<Generation> {
         self.indexes.newest_generation(index)
     }
 
-    /// True if a generation is built over a version that is not current.
+    /// Returns true if a generation is built over a version that is not current.
     pub(crate) fn is_of_next_version(&self, info: &IndexInfo) -> bool {
         self.indexes.is_of_next_version(info)
     }
@@ -146,12 +149,13 @@ impl StateContext {
         self.indexes.slice_bytes_max().iter().map(|(index, bytes)| (*index, *bytes))
     }
 
-    /// True if a generation with more slices may be begun for an index that serves.
+    /// Returns true if a generation with more slices may be begun for a serving index.
     pub(crate) fn can_grow(&self, from: LocalIndexId) -> bool {
         self.indexes.can_grow(from)
     }
 
-    /// Returns a topology of a generation by its number. A member that lags may not have the newest topologies yet.
+    /// Returns a topology of a generation by its number. A member that lags may lack the newest
+    /// topologies.
     pub fn topology(&self, id: LocalIndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
         self.indexes.topology(id, number)
     }
@@ -181,12 +185,12 @@ impl StateContext {
         self.nodes.cluster()
     }
 
-    /// The proof of the process that joined as a node.
+    /// Returns the proof that the process of a node presented when it joined.
     pub fn proof(&self, node: NodeId) -> Option<NodeProof> {
         self.nodes.proof(node).copied()
     }
 
-    /// The users; the same `Arc` until they change.
+    /// Returns the users; always one `Arc` until they change.
     pub fn users(&self) -> &Arc<Users> {
         self.users.current()
     }

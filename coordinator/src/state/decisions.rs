@@ -19,12 +19,13 @@ pub struct Decisions {
     pub silent: Vec<NodeId>,
     /// The newest numbers that processes have reported, for [`SkipEpochs`](proto::rpc::command::SkipEpochs).
     pub newest: NewestNumbers,
-    /// For [`Join`](proto::rpc::command::Join): the proof of a silent holder of the number, whose place the process takes.
+    /// For [`Join`](proto::rpc::command::Join): the proof of the silent process that holds the node
+    /// id now and is replaced.
     pub replaces: Option<NodeProof>,
 }
 
 impl Decisions {
-    /// A decision of nothing but the time.
+    /// Creates decisions that contain only the time.
     #[cfg(any(test, feature = "testing"))]
     pub fn at(unix_ms: u64) -> Self {
         Self { unix_ms, ..Self::default() }

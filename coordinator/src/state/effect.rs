@@ -1,4 +1,4 @@
-//! How a command changes the state, and the result: its outcome and its effects.
+//! The trait by which commands change the state, and its results: outcomes and effects.
 
 use proto::Result;
 use proto::model::cut::EpochMark;
@@ -19,20 +19,22 @@ pub enum Effect {
     BucketDropped(BucketId),
     /// A bucket's source continues with new branches and has lost nothing.
     HistoryChanged(BucketId),
-    /// Users or their privileges changed. The effect of a catalog change, if there is one, is separate.
+    /// Users or their privileges changed. If the catalog changed too, [`Effect::CatalogChanged`] is
+    /// returned in addition.
     UsersChanged,
 }
 
 /// The outcome and the effects of a command, or its refusal.
 pub(super) type Change = Result<(Outcome, Vec<Effect>)>;
 
-/// A command as it changes the state.
+/// A command that can be applied to the state.
 pub(super) trait Apply {
-    /// Changes the state and returns an effect, or leaves the state as it was.
+    /// Changes the state and returns the outcome with the effects, or leaves the state as it was
+    /// and returns a refusal.
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change;
 }
 
-/// A command that changes nothing.
+/// Returns the result of a command that changes nothing.
 pub(super) fn nothing() -> Change {
     Ok((Outcome::Done, Vec::new()))
 }
@@ -41,7 +43,7 @@ pub(super) fn catalog_changed() -> Change {
     Ok((Outcome::Done, vec![Effect::CatalogChanged]))
 }
 
-/// The effects of a change of the catalog, if there is one.
+/// Returns the effects of a command that has changed the catalog if `changed`.
 pub(super) fn changed_if(changed: bool) -> Vec<Effect> {
     if changed { vec![Effect::CatalogChanged] } else { Vec::new() }
 }

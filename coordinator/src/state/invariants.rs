@@ -298,7 +298,7 @@ impl StateContext {
         Ok(())
     }
 
-    /// True if the source of an unfinished move has a copy and its target may receive one.
+    /// Returns true if the source of an unfinished move has a copy and its target may receive one.
     fn ends_fit(&self, info: &IndexInfo, m: &SliceMove) -> bool {
         let has_source = m.from.is_none_or(|from| info.topology.hosts(from, m.slice));
         let may_receive = |to: NodeId| self.nodes.receives(to) && !info.topology.hosts(to, m.slice);
@@ -371,7 +371,7 @@ mod tests {
         change(std::sync::Arc::make_mut(&mut record.info));
     }
 
-    /// The error after a change that no command makes.
+    /// Returns the error of [`StateContext::check`] after a change that no command makes.
     fn broken(break_it: impl FnOnce(&mut StateContext)) -> String {
         let mut state = serving(1);
         start(&mut state, &[planned(0, 20, 22)]);

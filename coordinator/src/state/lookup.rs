@@ -14,29 +14,31 @@ use super::indexes::placement::settled;
 use crate::planner::Load;
 
 impl StateContext {
-    /// A bucket in a message: its name, or its number if it is not known.
+    /// Returns the text for a bucket in messages: its name, or its number if the bucket is not
+    /// known.
     pub(crate) fn bucket_text(&self, bucket: BucketId) -> String {
         bucket_text(bucket, self.buckets.get(bucket).map(|info| &**info))
     }
 
-    /// Finds a bucket by name. The buckets of versions are not named.
+    /// Finds a bucket by name. The buckets of versions are not found.
     pub(crate) fn bucket_named(&self, name: &str) -> Option<BucketId> {
         self.buckets.named(name).filter(|id| self.version_of(*id).is_none())
     }
 
-    /// The bucket that a command is about. Users do not change the buckets of versions.
+    /// Returns the bucket that a command is about; an error for the bucket of a version, which
+    /// users cannot change.
     pub(super) fn bucket_of_command(&self, id: BucketId) -> Result<Arc<BucketInfo>> {
         let found = self.buckets.get(id).filter(|_| self.version_of(id).is_none());
         found.cloned().ok_or_else(|| changed(format!("bucket {id} was dropped meanwhile")))
     }
 
-    /// The index that a command is about, as its name means it.
+    /// Returns the named generation of the index that a command is about.
     pub(crate) fn index_of_command(&self, id: IndexId) -> Result<Arc<IndexInfo>> {
         let found = self.indexes.get(id).cloned();
         found.ok_or_else(|| changed(format!("index {id} was dropped meanwhile")))
     }
 
-    /// Checks that no bucket and no index has a name.
+    /// Checks that no bucket and no index has this name.
     pub(super) fn check_free(&self, name: &str) -> Result<()> {
         let kind = match (self.buckets.named(name), self.indexes.id_of(name)) {
             (Some(_), _) => "a bucket",
@@ -55,7 +57,7 @@ impl StateContext {
         if info.defined == defined { Ok(()) } else { Err(changed(what())) }
     }
 
-    /// The indexers that may receive slices, and their load once all moves are done.
+    /// Returns the indexers that may receive slices, with their load after all moves.
     pub(super) fn indexer_loads(&self, silent: &[NodeId]) -> Vec<Load> {
         let placements: Vec<Vec<NodeId>> =
             self.indexes.infos().flat_map(|of| settled(of)).collect();
@@ -69,14 +71,14 @@ impl StateContext {
         self.nodes.receiving().map(load).collect()
     }
 
-    /// True if each node that has a slice of an index may receive slices.
+    /// Returns true if each node that has a slice of an index may receive slices.
     pub(crate) fn hosts_receive(&self, info: &IndexInfo, silent: &[NodeId]) -> bool {
         let mut hosts = info.topology.placement.iter().flatten();
         hosts.all(|node| !silent.contains(node) && self.nodes.receives(*node))
     }
 }
 
-/// The refusal of a command that was made from an earlier state of an object.
+/// Returns the refusal of a command that was made from an earlier state of an object.
 fn changed(what: String) -> Error {
     Error::new(ErrorCode::Changed, what).with_hint(
         "SHOW INDEXES and SHOW BUCKETS show what there is; repeat the statement if it still fits",

@@ -1,18 +1,20 @@
 //! The StateContext: everything that the cluster has agreed on.
 //!
-//! [`StateContext::apply`] is synchronous and pure. The log position and what the leader has decided ([`Decisions`]) come with the command,
-//! maps are ordered, and nothing is random or looked up elsewhere. So every member that applies the same log has the same
-//! state, byte by byte, and a snapshot of one member is the state of all. Each command that changes something
-//! increments `cas`. An impossible command is refused. A refusal is an outcome like any other: it is kept for retries
-//! and changes nothing else.
+//! [`StateContext::apply`] is synchronous and pure. The log position and what the leader has
+//! decided ([`Decisions`]) come with the command, maps are ordered, and nothing is random or looked
+//! up elsewhere. So every member that applies the same log has the same state, byte by byte, and a
+//! snapshot of one member is the state of all. Each command that changes something increments
+//! `cas`. An impossible command is refused. A refusal is an outcome like any other: it is kept for
+//! retries and changes nothing else.
 //!
-//! Consequences outside of the state are returned as [`Effect`]s, which are plain values. The caller decides what to
-//! do with them.
+//! Consequences outside of the state are returned as [`Effect`]s, which are plain values. The
+//! caller decides what to do with them.
 //!
-//! Each family of commands (`proto::rpc::command`) has a folder of its name, which applies them ([`effect::Apply`]), with
-//! its sub-state in `state.rs`. A command reads the whole context and changes the sub-state of its family. What it means
-//! for other families is a plain value, a `Consequence`, which `carry_out` gives to all of them in one order. So
-//! sub-states know nothing of each other; their fields are private, and `tests/tests/sources/families.rs` checks the rest.
+//! Each family of commands (`proto::rpc::command`) has a folder of its name, which applies them
+//! ([`effect::Apply`]), with its sub-state in `state.rs`. A command reads the whole context and
+//! changes the sub-state of its family. What it means for other families is a plain value, a
+//! `Consequence`, which `carry_out` gives to all of them in one order. So sub-states do not refer
+//! to each other; their fields are private, and `tests/tests/sources/families.rs` checks the rest.
 //!
 //! | folder | contents |
 //! |---|---|
@@ -36,8 +38,9 @@
 //! | `invariants` | what holds after each command, checked by debug builds |
 //! | `snapshot`, [`capacity`] | the encoded state, the table of its limits, and what is kept for administrators |
 //!
-//! An index is `pending` until it is built (by CREATE INDEX itself, or by BUILD INDEX), `backfill` until the leader
-//! has seen every slice readable, then `maintenance`. Slices move only in `maintenance`.
+//! An index is `pending` until it is built (by CREATE INDEX itself, or by BUILD INDEX), `backfill`
+//! until the leader has seen every slice readable, then `maintenance`. Slices move only in
+//! `maintenance`.
 
 mod apply;
 pub mod bucket_view;

@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use super::capacity::limits::{ANSWER_BYTES_IN_ALL_MAX, CLIENTS_MAX};
 
-/// Answers per client: more than the sessions of a process send while one of them retries.
+/// The limit of kept answers per client: more than the sessions of a process send while one of them
+/// retries.
 const ANSWERS_MAX: usize = 4096;
-/// Answers of all clients.
+/// The limit of kept answers of all clients.
 const ANSWERS_IN_ALL_MAX: usize = 16_384;
 /// The encoded size limit of the number of a request.
 const NUMBER_BYTES_MAX: usize = 10;
@@ -30,14 +31,15 @@ struct Client {
     /// The log position of the client's last request.
     position: u64,
     answers: BTreeMap<u64, Outcome>,
-    /// The encoded size of the answers.
+    /// The encoded size of the answers, in bytes.
     bytes: usize,
     /// The newest request whose answer was dropped.
     forgotten: Option<u64>,
 }
 
 impl Requests {
-    /// The kept answer to a request; a refusal if the request is older than all kept answers.
+    /// Returns the kept answer to a request; a refusal if the request is older than all kept
+    /// answers of its client.
     pub fn answer(&self, id: RequestId) -> Option<Outcome> {
         let client = self.0.get(&id.client)?;
         if let Some(answer) = client.answers.get(&id.sequence) {

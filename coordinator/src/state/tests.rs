@@ -27,7 +27,7 @@ use proto::rpc::command::{Command, Outcome, Proposal};
 use super::consequence::Consequence;
 use super::*;
 
-/// Applies commands at growing positions, all at the same time.
+/// Applies a command at the next position, always at one time.
 pub(crate) fn apply(
     state: &mut StateContext,
     proposal: impl Into<Proposal>,
@@ -45,7 +45,7 @@ pub(crate) fn apply_decided(
     state.apply(position, &Decisions { unix_ms, ..decided }, &proposal.into())
 }
 
-/// The decision of a leader to which some nodes are silent.
+/// Returns the decisions of a leader for which these nodes are silent.
 pub(crate) fn avoiding(silent: &[u64]) -> Decisions {
     Decisions { silent: silent.iter().copied().map(NodeId).collect(), ..Decisions::default() }
 }
@@ -129,12 +129,13 @@ pub(crate) fn create_index_on(bucket: BucketId, spec: IndexSpec) -> Command {
     Command::CreateIndex(CreateIndex { bucket, spec, defer_build: false, if_not_exists: false })
 }
 
-/// Projector 10, indexers 20 and 21, and bucket 1, called "b", of two vbuckets; all at time 0.
+/// Returns a state with projector 10, indexers 20 and 21, and bucket 1, called "b", of two
+/// vbuckets; all at time 0.
 pub(crate) fn with_bucket() -> StateContext {
     with_bucket_of(SourceKind::Push)
 }
 
-/// A state with nodes and a bucket of a given kind.
+/// Returns a state with nodes and a bucket of a given kind.
 pub(crate) fn with_bucket_of(source: SourceKind) -> StateContext {
     let mut state = StateContext::default();
     for info in [node(10, Role::Projector), node(20, Role::Indexer), node(21, Role::Indexer)] {
@@ -168,8 +169,8 @@ pub(crate) fn mark_dead(state: &mut StateContext, point: u64, to: u64) {
     state.carry_out(&Consequence::RollbackChanged { bucket, rollback: None, dead });
 }
 
-/// Index 1, called "i", serves scans. The first copies of slices 0 to 3 are on nodes 20, 21, 20, 21; a replica is on
-/// the other node. Indexers 22 and 23 are empty.
+/// Returns a state in which index 1, called "i", serves scans. The first copies of slices 0 to 3
+/// are on nodes 20, 21, 20, 21; a replica is on the other node. Indexers 22 and 23 are empty.
 pub(crate) fn serving(replicas: u8) -> StateContext {
     let mut state = with_bucket();
     done(&mut state, create_index(IndexSpec { replicas, ..spec("i") }));
@@ -180,7 +181,7 @@ pub(crate) fn serving(replicas: u8) -> StateContext {
     state
 }
 
-/// A planned move of a slice of index 1; node 0 means `None`.
+/// Returns a planned move of a slice of index 1; node 0 means `None`.
 pub(crate) fn planned(slice: u16, from: u64, to: u64) -> PlannedMove {
     let node = |id| Some(NodeId(id)).filter(|node| node.0 > 0);
     PlannedMove {
@@ -210,7 +211,7 @@ pub(crate) fn advance(state: &mut StateContext, id: MoveId, to: MoveStage) {
     }
 }
 
-/// The nodes of a slice of index 1.
+/// Returns the nodes that have a copy of a slice of index 1.
 pub(crate) fn copies(state: &StateContext, slice: u16) -> Vec<u64> {
     let info = &state.indexes.named()[&IndexId(1)].info;
     info.topology.replicas(SliceNo(slice)).iter().map(|node| node.0).collect()

@@ -37,7 +37,7 @@ fn a_new_object_has_the_id_of_its_record_and_an_existing_one_keeps_its_own() {
     assert_eq!(StateContext::from_bytes(&state.to_bytes().unwrap()).unwrap(), state);
 }
 
-/// The newest drops stay known.
+/// The newest drops stay in the state.
 #[test]
 fn dropped_buckets_are_remembered_by_their_ids_and_bounded() {
     let mut state = with_bucket();

@@ -2,10 +2,10 @@
 //! follow the applied one, and snapshots that are covered or lost. The simulation of the cores
 //! calls the same functions.
 //!
-//! A follower does not wait for an epoch that is dead in its catalog, or that a newer stability
-//! timestamp does not follow. An indexer also refuses dead epochs that its catalog does not list
-//! yet: a following epoch cannot have a dead epoch as an ancestor. An index that skipped epochs
-//! raises its floor instead of refusing the epoch (`parent`).
+//! A follower does not wait for an epoch that is dead in its catalog, nor for an epoch that is not
+//! a predecessor of a newer stability timestamp. An indexer also refuses dead epochs that its
+//! catalog does not list yet: a following epoch cannot have a dead epoch as an ancestor. An index
+//! that skipped epochs raises its floor instead of refusing the epoch (`parent`).
 
 use std::collections::BTreeMap;
 

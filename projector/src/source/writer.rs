@@ -88,14 +88,15 @@ impl Job {
 /// Work that runs between two groups.
 pub type Exclusive = Box<dyn FnOnce(&Writer, &Bucket) + Send>;
 
-/// Documents to be numbered and written, all or none.
+/// A request to the writer of a bucket. Each request but the last two contains the channel of its
+/// answer.
 pub enum Work {
-    /// The changes of a transaction to be numbered and written, all or none.
+    /// Documents to be numbered and written, all or none.
     Write(CheckedWrites, oneshot::Sender<Result<WriteReply>>),
+    /// The changes of a transaction to be numbered and written, all or none.
+    Commit(Box<CommitInProgress>, oneshot::Sender<Result<WriteReply>>),
     /// The changes of a transaction to be prepared, and the transaction's number in the deciding
     /// bucket.
-    Commit(Box<CommitInProgress>, oneshot::Sender<Result<WriteReply>>),
-    /// The outcome of a prepared transaction to be applied.
     Prepare(TransactionId, Box<CommitInProgress>, oneshot::Sender<Result<u64>>),
     /// The outcome of a prepared transaction.
     Decide(TransactionId, Decision, oneshot::Sender<Result<WriteReply>>),

@@ -16,7 +16,7 @@ pub const LOOK_UP_ABOVE: usize = 1_000;
 pub struct LookedUp {
     /// The positions of the look-up.
     pub ends: Cut,
-    /// For each change whose outcome depends on it, whether the document existed.
+    /// True for each document that existed, for the changes whose outcome depends on that.
     pub exists: Vec<bool>,
     /// The hash of each change's id, and the index of the change, ordered by hash.
     by_hash: Vec<(u64, u32)>,

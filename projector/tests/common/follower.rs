@@ -1,4 +1,4 @@
-//! An indexer's side of a stream.
+//! The indexer's end of a stream, for tests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use proto::value::Value;
 /// The keys of each document in one index.
 pub type Contents = BTreeMap<String, Vec<Value>>;
 
-/// Reads a stream as an indexer does, and checks that it has no gap.
+/// A reader of a stream that accepts messages as an indexer does, and checks that no frame is
+/// missing.
 pub struct Follower {
     pub stream: ResultStream<StreamMessage>,
     pub at: Cut,
@@ -24,23 +25,24 @@ pub struct Follower {
     pub contents: BTreeMap<LocalIndexId, Contents>,
     pub frames: usize,
     pub message_bytes_max: usize,
-    /// The state of open transactions, as the messages describe it.
+    /// The changes of open transactions, according to the messages.
     pub open: BTreeMap<TransactionId, OpenBodies>,
     /// Transactions that have ended.
     pub ended: Vec<TransactionId>,
-    /// Rollbacks to savepoints.
+    /// Rollbacks to savepoints: the transaction, and the place to which it was rolled back.
     pub backs: Vec<(TransactionId, u64)>,
-    /// Markers of commits, with what the node had of each transaction.
+    /// Markers of commits, each with the changes that the node had received of the transaction.
     pub marked: Vec<(CommitMarker, OpenBodies)>,
     /// The transactions whose commit was announced.
     pub committing: Vec<TransactionId>,
 }
 
-/// The changes of a transaction that a node has.
+/// The changes of a transaction that a node has received.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OpenBodies {
     pub place: u64,
-    /// For each place, the document that it changed, and its keys in the first index that has it.
+    /// For each place, the document that was changed there, and its keys in the first index that
+    /// contains it.
     pub changes: BTreeMap<u64, (String, Vec<Value>)>,
     /// The number of times that the transaction was restarted.
     pub begun: usize,
@@ -74,7 +76,7 @@ impl Follower {
         message.expect("a message in time").expect("the stream goes on")
     }
 
-    /// Handles one message; returns the stream's error.
+    /// Handles one message; returns the error of the stream.
     pub async fn step(&mut self) -> Result<()> {
         let mut message = self.next().await?;
         // The tests ignore the history.
@@ -156,7 +158,8 @@ impl Follower {
         }
     }
 
-    /// Handles a frame whose mutations a marker replaces: they are the node's changes of the transaction, in the first index that has it.
+    /// Handles a frame with a marker in place of mutations: the mutations are the changes of the
+    /// transaction that the node has, in the first index that contains them.
     fn marked_frame(&mut self, frame: &Frame) {
         for (marker, open) in &self.marked {
             let Some(range) = marker.range_of(frame.vbucket) else { continue };
@@ -201,21 +204,21 @@ impl Follower {
         }
     }
 
-    /// Steps until the node has reached a place of a transaction.
+    /// Handles messages until the node has reached a place of a transaction.
     pub async fn reach_in(&mut self, transaction: TransactionId, place: u64) {
         while self.open.get(&transaction).is_none_or(|open| open.place < place) {
             self.step().await.expect("the stream goes on");
         }
     }
 
-    /// Steps until this many transactions have ended.
+    /// Handles messages until this many transactions have ended.
     pub async fn reach_ends(&mut self, count: usize) {
         while self.ended.len() < count {
             self.step().await.expect("the stream goes on");
         }
     }
 
-    /// Steps until the stream has reached a cut.
+    /// Handles messages until the stream has reached a cut.
     pub async fn reach(&mut self, cut: &Cut) {
         while !self.at.reaches(cut) || !self.begun {
             self.step().await.expect("the stream goes on");

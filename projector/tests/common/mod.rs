@@ -26,7 +26,7 @@ pub use world::*;
 pub const BUCKET: BucketId = BucketId(3);
 pub const PUSHED: BucketId = BucketId(4);
 pub const PROJECTOR: NodeId = NodeId(1);
-/// Two indexers. Even slices are on the first.
+/// Two indexers. The first one has the even slices.
 pub const INDEXERS: [NodeId; 2] = [NodeId(10), NodeId(11)];
 pub const VBUCKETS: u16 = 4;
 pub const SLICES: u16 = 4;
@@ -35,12 +35,12 @@ pub fn path(name: &str) -> Expr {
     Expr::Path(vec![Step::Field(name.into())])
 }
 
-/// An index on `n` over all slices of both indexers.
+/// Returns an index on `n` whose slices are on both indexers.
 pub fn index(id: u64, partition: PartitionBy) -> Arc<IndexInfo> {
     index_on(id, vec![path("n")], partition)
 }
 
-/// An index on other keys.
+/// Returns an index on other keys.
 pub fn index_on(id: u64, keys: Vec<Expr>, partition: PartitionBy) -> Arc<IndexInfo> {
     let part = |expr| KeyPart {
         expr,

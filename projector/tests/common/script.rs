@@ -35,48 +35,49 @@ pub struct Script {
     /// All proposals except registrations.
     pub proposed: Arc<Mutex<Vec<Command>>>,
     pub(super) projectors: Arc<Mutex<BTreeMap<NodeId, Arc<Projector>>>>,
-    /// The last epoch of the embedded bucket, which a projector that opens the bucket lacks in part.
+    /// The last epoch of the embedded bucket, if a projector that opens the bucket shall lack a
+    /// part of it.
     pub lacks: Arc<Mutex<Option<Epoch>>>,
-    /// The coordinator's error when a projector opens its bucket, if it shall fail.
+    /// The error with which the coordinator answers a projector that opens its bucket, if any.
     pub fails: Arc<Mutex<Option<Error>>>,
-    /// The refusal of projectors' reports about versions, if they shall be refused.
+    /// The error with which the coordinator refuses projectors' reports about versions, if any.
     pub refuses_versions: Arc<Mutex<Option<Error>>>,
     /// The timestamps that the coordinators retain.
     pub retained: Arc<Mutex<Vec<EpochMark>>>,
-    /// The copies of the embedded bucket, if the test has several.
+    /// The copies of the embedded bucket, if the test has more than one.
     pub copies: Arc<Mutex<Option<Copies>>>,
-    /// Projectors that do not reach each other, or the coordinator (node 0).
+    /// Pairs of processes that cannot reach each other. Node 0 is the coordinator.
     pub cuts: Arc<Mutex<BTreeSet<(NodeId, NodeId)>>>,
-    /// Projectors that never answer what becomes of a transaction.
+    /// Projectors that never answer queries about the outcome of a transaction.
     pub hung: Arc<Mutex<BTreeSet<NodeId>>>,
     /// The halved commits of the last SYNC.
     pub halved: Arc<Mutex<Vec<HalvedCommit>>>,
     /// The documents that indexes have left out, from the newest report.
     pub left_out: Arc<Mutex<Vec<(LocalIndexId, LeftOut)>>>,
-    /// The pieces of large groups that are sent to other copies.
+    /// The pieces of large groups that are sent to other copies, with the faults to inject.
     pub pieces: Arc<Pieces>,
-    /// The projector that has this clone.
+    /// The projector that uses this clone.
     pub(super) me: NodeId,
 }
 
-/// The pieces of large groups that the leading copy has sent.
+/// The pieces of large groups that the leading copy has sent, with the faults to inject.
 #[derive(Default)]
 pub struct Pieces {
     /// The number of pieces that were sent.
     pub sent: AtomicU64,
-    /// The number of the answers with what was prepared at the beginning of a session.
+    /// The number of answers that contain the transactions prepared at the beginning of a session.
     pub prepared: AtomicU64,
     /// The number of the piece to lose; zero for none.
     pub lost: AtomicU64,
-    /// True if the two copies do not reach each other after that.
+    /// True if the two copies cannot reach each other after the lost piece.
     pub then_cut: AtomicBool,
 }
 
-/// The number of the coordinator in [`Script::cuts`].
+/// The node id of the coordinator in [`Script::cuts`].
 pub const COORDINATOR: NodeId = NodeId(0);
 
 impl Script {
-    /// A coordinator without any messages yet, for a projector.
+    /// Creates the coordinator of a projector. It has sent nothing yet.
     pub fn new(me: NodeId) -> Self {
         let (messages, _) = watch::channel(Vec::new());
         let (synced, proposed, projectors, lacks) = Default::default();
@@ -105,7 +106,7 @@ impl Script {
         self.messages.send_modify(|messages| messages.push(message));
     }
 
-    /// Forgets the messages so far, for later watches.
+    /// Removes the messages so far, so that later watches do not receive them.
     pub fn forget(&self) {
         self.messages.send_modify(Vec::clear);
     }
@@ -117,7 +118,7 @@ impl Script {
         }
     }
 
-    /// Counts a piece of a projector; an error if it is lost.
+    /// Counts a piece that a projector sends; returns an error if the piece is to be lost.
     fn note_piece(&self, from: NodeId) -> Result<()> {
         let sent = self.pieces.sent.fetch_add(1, Ordering::Relaxed) + 1;
         if sent != self.pieces.lost.load(Ordering::Relaxed) {
@@ -129,7 +130,7 @@ impl Script {
         Err(Error::unavailable("a piece is lost"))
     }
 
-    /// Says the catalog with the copies as they are now.
+    /// Sends the catalog with the present copies.
     pub fn say_copies(&self) {
         let copies = self.copies.lock().unwrap().clone().expect("copies");
         let mut next = catalog(copies.revision, &[]);
@@ -140,7 +141,7 @@ impl Script {
         self.say(WatchMessage::Catalog(next.into()));
     }
 
-    /// Changes the copies as the coordinators do.
+    /// Changes the copies, with a new revision, as the coordinators do.
     pub fn change_copies(&self, change: impl FnOnce(&mut Copies)) {
         change(self.copies.lock().unwrap().as_mut().expect("copies"));
         self.say_copies();
@@ -184,7 +185,7 @@ impl Script {
     }
 }
 
-/// A stability timestamp of the bucket.
+/// Returns a stability timestamp of the bucket.
 pub fn mark(epoch: u64, parent: u64, cut: &Cut) -> EpochMark {
     EpochMark {
         bucket: BUCKET,
@@ -296,7 +297,7 @@ struct Reached {
 }
 
 impl Reached {
-    /// The projector, if it runs.
+    /// Returns the projector; an error if it does not run.
     fn target(&self) -> Result<Arc<Projector>> {
         let running = self.script.projectors.lock().unwrap();
         running.get(&self.node).cloned().ok_or_else(|| Error::unavailable("it does not run"))

@@ -27,7 +27,7 @@ pub struct World {
     pub config: Config,
 }
 
-/// A projector with a catalog of some indexes.
+/// Starts a projector with a catalog of some indexes.
 pub async fn world_with(indexes: &[Arc<IndexInfo>]) -> World {
     let world = World::new(|_| {}).await;
     world.script.say(WatchMessage::Catalog(catalog(1, indexes).into()));
@@ -39,12 +39,12 @@ impl World {
         Self::of(Script::new(PROJECTOR), PROJECTOR, change).await
     }
 
-    /// Another projector with the same coordinator.
+    /// Starts another projector with the same coordinator.
     pub async fn beside(other: &Self, id: NodeId) -> Self {
         Self::beside_with(other, id, |_| ()).await
     }
 
-    /// Another projector with the same coordinator and other settings.
+    /// Starts another projector with the same coordinator and other settings.
     pub async fn beside_with(other: &Self, id: NodeId, change: impl FnOnce(&mut Config)) -> Self {
         Self::of(other.script.clone(), id, change).await
     }
@@ -91,7 +91,7 @@ impl World {
         self.subscribe_after(node, from, 0).await
     }
 
-    /// A stream for a node that knows the timestamps up to a given one.
+    /// Subscribes to a stream for a node that has the timestamps up to `last_epoch`.
     pub async fn subscribe_after(
         &self,
         node: NodeId,
@@ -105,7 +105,7 @@ impl World {
     }
 }
 
-/// The simplest router.
+/// The simplest router of mutations to slices, for tests.
 pub struct Router;
 
 impl MutationRouter for Router {
@@ -125,7 +125,8 @@ impl MutationRouter for Router {
     }
 }
 
-/// Holds the syncs of a store until it is dropped, also when a test fails: the runtime waits for their threads.
+/// Blocks the syncs of a store until it is dropped. It is dropped after a failed test too, since
+/// the runtime waits for the blocked threads.
 pub struct HeldSyncs(MemoryStore);
 
 impl HeldSyncs {
@@ -141,7 +142,7 @@ impl Drop for HeldSyncs {
     }
 }
 
-/// Polls for up to ten seconds until a value is returned.
+/// Polls for up to ten seconds until `look` returns a value.
 pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let look = async {
         loop {

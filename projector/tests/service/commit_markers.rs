@@ -14,12 +14,12 @@ use crate::transaction_streams::{doc, follow, ids_here, keys, until_still};
 use crate::transactions::{Session, code, positions};
 
 const ONE: TransactionId = TransactionId(1);
-/// Documents of the smallest large commit here.
+/// The number of documents from which a commit is large in these tests.
 const LARGE: u64 = 20;
 
 type Expected = BTreeMap<String, Vec<Value>>;
 
-/// A world with an index, where commits of this size are large.
+/// Starts a world with an index, where commits of [`LARGE`] documents are large.
 async fn world() -> World {
     world_where(|_| ()).await
 }
@@ -40,7 +40,7 @@ fn upserts(ids: &[String], n: i64) -> Vec<Write> {
     ids.iter().map(|id| upsert(id, &doc(n))).collect()
 }
 
-/// Follows to the end; returns what the node then has of the documents.
+/// Reads the stream to its end; returns the documents that the node then has, among `ids`.
 async fn contents(world: &World, follower: &mut Follower, ids: &[String]) -> Expected {
     follower.reach(&positions(world).await).await;
     until_still(follower).await;
@@ -103,7 +103,8 @@ async fn a_small_commit_and_a_refused_one_have_no_marker() {
     assert!(follower.committing.iter().all(is_large), "only a large one is told to begin");
 }
 
-/// Documents are counted once: with a marker as with mutations, and not if the transaction is rolled back.
+/// A document is counted once, whether a marker or its mutation is sent, and not at all after a
+/// rollback.
 #[tokio::test]
 async fn documents_that_an_index_leaves_out_of_a_large_commit_are_counted() {
     let world = world().await;

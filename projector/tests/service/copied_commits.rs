@@ -14,12 +14,12 @@ use crate::common::*;
 use crate::copies::{SECOND, THIRD, Trio, json};
 use crate::transactions::Session;
 
-/// Documents of a transaction: nineteen messages.
+/// The number of documents of a transaction, which fill nineteen messages.
 const DOCUMENTS: usize = 300;
-/// The size of a message, which has room for sixteen documents.
+/// The size limit of a message, in bytes: sixteen documents fit.
 const MESSAGE_BYTES: usize = 600;
 
-/// Two copies in sync, whose messages are small.
+/// Starts two copies in sync whose messages are small.
 async fn small_messages() -> Trio {
     let mut trio = Trio::in_sync().await;
     let leader = trio.world(PROJECTOR);
@@ -37,7 +37,7 @@ fn id(n: usize) -> String {
     format!("d{n:03}")
 }
 
-/// A transaction that has written all documents.
+/// Returns a session whose transaction has written all documents.
 async fn written(world: &World, n: u64) -> Session<'_> {
     let mut session = Session::new(world, n);
     let writes = (0..DOCUMENTS).map(|n| upsert(&id(n), "1")).collect();
@@ -45,7 +45,7 @@ async fn written(world: &World, n: u64) -> Session<'_> {
     session
 }
 
-/// Prepares a transaction with documents of a size, which bucket 1 decides.
+/// Prepares a transaction with documents of a size, for which bucket 1 decides.
 async fn prepared(trio: &Trio, n: u64, documents: usize, bytes: usize) {
     let world = &trio.worlds[0];
     let mut session = Session::new(world, n);
@@ -119,7 +119,8 @@ async fn a_copy_that_takes_over_in_the_midst_of_a_large_commit_has_nothing_of_it
     trio.are_equal(PROJECTOR, SECOND).await;
 }
 
-/// The leader has a group that the follower does not take in one step: that copy is given up, and joins again from the log.
+/// The leader sends a group that the follower cannot accept in one step. That copy is given up, and
+/// joins again from the log.
 #[tokio::test]
 async fn a_copy_for_which_a_commit_is_too_large_is_given_up_and_joins_again() {
     let mut trio = small_messages().await;
@@ -183,7 +184,8 @@ async fn what_is_prepared_goes_to_the_other_copies_in_pieces_and_the_one_that_le
     trio.are_equal(leader, other).await;
 }
 
-/// The log of the leader begins after everything, so the copy takes documents, and the steps of transactions with its record.
+/// The log of the leader begins after all changes. So the joining copy receives the documents
+/// themselves, and the steps of transactions as a part of the record.
 #[tokio::test]
 async fn a_copy_that_joins_by_documents_has_what_is_prepared_and_what_is_open() {
     let mut trio = Trio::new(2).await;
@@ -217,7 +219,7 @@ async fn a_copy_that_joins_by_documents_has_what_is_prepared_and_what_is_open() 
     }
 }
 
-/// The copy has prepared the transaction with the leader.
+/// The copy has prepared the transaction together with the leader.
 #[tokio::test]
 async fn a_copy_that_begins_again_takes_nothing_that_it_has_prepared() {
     let trio = small_messages().await;
@@ -238,7 +240,8 @@ async fn a_copy_that_begins_again_takes_nothing_that_it_has_prepared() {
     assert_eq!(commits(0), commits(1), "the changes are there");
 }
 
-/// The log of a follower may write prepared changes again with any group, which takes long if they are many.
+/// The log of a follower may have to write prepared changes again with any group, which takes long
+/// if they are many.
 #[tokio::test]
 async fn a_copy_that_is_slow_while_much_is_prepared_is_not_given_up_and_a_lost_question_breaks_nothing()
  {

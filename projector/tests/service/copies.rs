@@ -17,7 +17,7 @@ use crate::common::*;
 pub const SECOND: NodeId = NodeId(2);
 pub const THIRD: NodeId = NodeId(3);
 
-/// The documents, and the vbucket, seqno and id of each log entry.
+/// The stored documents, and the vbucket, seqno and id of each log entry.
 pub type Stored = (Vec<(String, Bytes)>, Vec<(u16, u64, String)>);
 
 /// Three projectors. The first leads the bucket.
@@ -36,7 +36,7 @@ impl Trio {
         Self { worlds: vec![first, second, third] }
     }
 
-    /// Two copies in sync.
+    /// Starts two copies in sync.
     pub async fn in_sync() -> Self {
         let trio = Self::new(2).await;
         trio.write(PROJECTOR, "a", "1").await.expect("written");
@@ -93,7 +93,7 @@ impl Trio {
         until("written", async || self.write(node, id, json).await.ok()).await;
     }
 
-    /// The documents and logs of a store.
+    /// Returns the documents and log entries in the store of a projector.
     pub fn stored(&self, node: NodeId) -> Stored {
         let store = &self.worlds[node.0 as usize - 1].store;
         let mut snapshot = store.snapshot(BUCKET).expect("a snapshot");
@@ -298,7 +298,7 @@ async fn a_bucket_moves_while_it_is_written() {
     until("the old projector has removed its copy", gone).await;
 }
 
-/// A leader that restarts on an empty disk in the same term, before its absence was detected.
+/// The leader restarts on an empty disk in the same term, before its absence was detected.
 #[tokio::test]
 async fn a_leader_that_lost_its_disk_takes_nothing_from_the_copy_that_has_it() {
     let mut trio = Trio::in_sync().await;

@@ -15,11 +15,11 @@ use tokio::time::sleep;
 use crate::common::*;
 use crate::copies::{SECOND, THIRD, Trio, json};
 
-/// Longer than a leader, or the healing, needs for anything that it could do.
+/// A time in which a leader, or the repair of a copy, would have done anything that it could.
 const LONG: Duration = Duration::from_millis(2_500);
 
 impl Trio {
-    /// Starts a projector again, whose copy is damaged.
+    /// Damages the copy of a projector, and restarts the projector.
     async fn damage(&mut self, node: NodeId) {
         let world = self.world(node);
         world.stop();
@@ -32,7 +32,8 @@ impl Trio {
         store.damaged().expect("damaged buckets").contains_key(&BUCKET)
     }
 
-    /// Waits until a projector has no role any more, lets it join, and waits until its copy is healed.
+    /// Waits until a projector has no role any more, lets it join, and waits until its copy is
+    /// repaired.
     async fn healed(&self, node: NodeId) {
         self.has_role(node, CopyRole::None).await;
         self.join(node).await;
@@ -212,7 +213,8 @@ async fn the_readers_of_a_copy_that_was_made_anew_have_its_timestamps() {
     assert_eq!(stream.epochs, [7]);
 }
 
-/// The damaged copy has a write that was never acknowledged; a restored coordinator could be the cause as well.
+/// The damaged copy has a write that was never acknowledged. A coordinator that was restored from
+/// an older copy could be the cause as well, so the files are kept.
 #[tokio::test]
 async fn the_damaged_files_stay_of_a_copy_that_had_something_which_its_leader_lacks() {
     let mut trio = Trio::in_sync().await;

@@ -39,7 +39,7 @@ impl Pair {
         Self::with(|_| ()).await
     }
 
-    /// A hand-over between two projectors with other settings.
+    /// Starts a pair of projectors with other settings.
     pub async fn with(change: impl Fn(&mut Config)) -> Self {
         let first = World::new(&change).await;
         let other = World::beside_with(&first, OTHER, change).await;
@@ -68,14 +68,14 @@ impl Pair {
         self.first.script.say(WatchMessage::Catalog(Arc::new(self.catalog())));
     }
 
-    /// The bucket as a caller with the catalog reaches it.
+    /// Returns the bucket's projectors as a caller with the present catalog reaches them.
     pub fn source(&self) -> Arc<dyn ProjectorApi> {
         let catalog = self.catalog();
         let find = |node| catalog.nodes.get(&node).cloned();
         source_of(&self.first.script, &catalog.buckets[&PUSHED], find).expect("a source")
     }
 
-    /// Begins to hand over vbucket 0.
+    /// Begins to hand over vbucket 0; returns the hand-over.
     pub fn begin(&mut self) -> HandOver {
         let transfer = HandOver { number: 7 + self.cas, vbucket: VbucketId(0), to: OTHER };
         let mut assignment = self.assignment.clone();
@@ -84,7 +84,7 @@ impl Pair {
         transfer
     }
 
-    /// Hands over vbucket 0, and waits until the hand-over is complete.
+    /// Hands over vbucket 0, and waits until the hand-over is complete; returns it.
     pub async fn hand_over(&mut self) -> HandOver {
         let transfer = self.begin();
         self.wait_for(transfer).await;
@@ -126,7 +126,7 @@ impl Pair {
     }
 }
 
-/// A mutation of vbucket 0.
+/// Returns a mutation of vbucket 0.
 pub fn pushed(seqno: u64) -> PushMutation {
     pushed_to(VbucketId(0), seqno)
 }
@@ -277,12 +277,13 @@ async fn a_released_vbucket_stays_released_after_a_restart() {
     assert_eq!(place.durable.get(VbucketId(0)), at(55));
 }
 
-/// A reader that lags far receives the mutations of one timestamp before those of the next, also from a
-/// projector that owns only some vbuckets. The mutations of other vbuckets do not matter.
+/// A reader that lags far receives the mutations of one timestamp before those of the next, even
+/// from a projector that owns only some vbuckets. The mutations of other vbuckets do not matter.
 #[tokio::test]
 async fn some_vbuckets_are_caught_up_from_timestamp_to_timestamp() {
     const EPOCHS: u64 = 4;
-    /// Mutations per vbucket. Both vbuckets together have more than a stride, so each timestamp is a separate step.
+    /// The number of mutations per vbucket. Both vbuckets together have more than a stride, so each
+    /// timestamp is a separate step.
     const MUTATIONS: u64 = 10_000;
     let pair = Pair::new().await;
     let (here, mut cuts) = ([0, 2].map(VbucketId), Vec::new());

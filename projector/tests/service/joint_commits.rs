@@ -1,4 +1,5 @@
-//! Commits over several buckets: prepared in all but one, decided in that one, finished in the others, also if the session ends in between.
+//! Commits over several buckets: prepared in all buckets but one, decided in that one, and finished
+//! in the others, even if the session ends in between.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use tokio::time::timeout;
 use crate::common::*;
 use crate::transactions::{code, text};
 
-/// The second bucket. The first one, [`BUCKET`], has the lower number, and decides.
+/// The second bucket. The first bucket, [`BUCKET`], has the lower number and decides.
 pub const OTHER: BucketId = BucketId(9);
 pub const BOTH: [BucketId; 2] = [BUCKET, OTHER];
 
@@ -29,7 +30,7 @@ fn say_buckets(world: &World, cas: u64, buckets: &[BucketId]) {
     say_buckets_on(world, cas, &here);
 }
 
-/// Says a catalog of these buckets, each with its projector.
+/// Sends a catalog of these buckets, each with its projector.
 pub fn say_buckets_on(world: &World, cas: u64, buckets: &[(BucketId, NodeId)]) {
     let mut catalog = catalog(cas, &[]);
     let bucket = |(id, projector): &(BucketId, NodeId)| {
@@ -42,13 +43,13 @@ pub fn say_buckets_on(world: &World, cas: u64, buckets: &[(BucketId, NodeId)]) {
     world.script.say(proto::rpc::api::WatchMessage::Catalog(catalog.into()));
 }
 
-/// A session's state of its transaction in one bucket.
+/// The part of a session's transaction in one bucket.
 pub struct Part {
     commit: TransactionCommit,
 }
 
 impl Part {
-    /// A transaction that has written in a bucket.
+    /// Returns the part of a transaction that has made these writes in a bucket.
     pub async fn written(world: &World, n: u64, bucket: BucketId, writes: Vec<Write>) -> Self {
         let (transaction, after) = (TransactionId(n), TransactionPlace(0));
         let owner = "somebody".to_owned();
@@ -63,7 +64,7 @@ impl Part {
         Self { commit }
     }
 
-    /// Adds the other buckets of the transaction.
+    /// Sets the buckets of the transaction.
     pub fn over(mut self, participants: &[BucketId]) -> Self {
         self.commit.participants = participants.to_vec();
         self
@@ -78,7 +79,7 @@ impl Part {
     }
 }
 
-/// A transaction that has written a document in both buckets.
+/// Returns the parts of a transaction that has written a document in both buckets.
 pub async fn begun(world: &World, n: u64, id: &str, document: &str) -> (Part, Part) {
     let writes = || vec![upsert(id, document)];
     let one = Part::written(world, n, BUCKET, writes()).await;
@@ -111,7 +112,7 @@ pub async fn write(
     world.projector().write(WriteRequest { bucket, writes }).await
 }
 
-/// Waits until a document of the second bucket has a text.
+/// Waits until a document of the second bucket has a text, or is absent for `None`.
 async fn becomes(world: &World, id: &str, document_text: Option<bytes::Bytes>) {
     let wait = async {
         while document(world, OTHER, id).await != document_text {
@@ -121,7 +122,8 @@ async fn becomes(world: &World, id: &str, document_text: Option<bytes::Bytes>) {
     timeout(Duration::from_secs(10), wait).await.expect("it ends by itself");
 }
 
-/// Waits until nothing is prepared in the second bucket.
+/// Waits until no transaction is prepared in the second bucket; returns the fate of transaction
+/// `n`.
 async fn ends(world: &World, n: u64) -> TransactionFate {
     let wait = async {
         loop {
@@ -134,7 +136,7 @@ async fn ends(world: &World, n: u64) -> TransactionFate {
     timeout(Duration::from_secs(10), wait).await.expect("it ends by itself")
 }
 
-/// The other buckets of the only open joint commit of a report.
+/// Returns the other buckets of the only open joint commit in a report.
 pub fn others(report: &BucketReport) -> Vec<BucketId> {
     report.joint()[0].others(report.bucket).collect()
 }
@@ -143,7 +145,7 @@ pub fn report(world: &World, bucket: BucketId) -> BucketReport {
     world.script.synced.lock().unwrap().get(&bucket).cloned().expect("it is reported")
 }
 
-/// Waits until SYNC names this many open joint commits of a bucket.
+/// Waits until SYNC reports this many open joint commits of a bucket; returns the report.
 pub async fn has_open(world: &World, bucket: BucketId, count: usize) -> BucketReport {
     let wait = async {
         loop {

@@ -16,7 +16,7 @@ const THIRD: BucketId = BucketId(12);
 const FOURTH: BucketId = BucketId(15);
 const AWAY: NodeId = NodeId(2);
 
-/// A transaction that has written document `a` in a bucket.
+/// Returns the part of a transaction that has written document `a` in a bucket.
 async fn part(world: &World, n: u64, bucket: BucketId, participants: &[BucketId]) -> Part {
     Part::written(world, n, bucket, vec![upsert("a", "1")]).await.over(participants)
 }
@@ -31,7 +31,7 @@ async fn decide_in(
     world.projector().decide(bucket, TransactionId(n), decision).await
 }
 
-/// Waits until a transaction is not prepared any more.
+/// Waits until a transaction is no longer prepared in a bucket; returns its fate.
 async fn ends_in(world: &World, bucket: BucketId, n: u64) -> TransactionFate {
     let wait = async {
         loop {

@@ -1,4 +1,5 @@
-//! Large commits look their documents up before their turn. What others change between that and the turn counts all the same.
+//! Tests that large commits look up their documents before their turn, and still take account of
+//! changes that others make between the look-up and the turn.
 
 use std::time::Duration;
 
@@ -9,21 +10,21 @@ use proto::rpc::api::Write;
 use crate::common::*;
 use crate::transactions::{Session, code, positions, present, publish, text};
 
-/// More documents than a commit looks up in its turn.
+/// The number of documents, more than a commit looks up during its turn.
 const DOCUMENTS: usize = 1_500;
 
 fn id(n: usize) -> String {
     format!("d{n:05}")
 }
 
-/// Upserts of all documents but those of `other`.
+/// Returns upserts of all documents except those of `other`.
 fn upserts(other: &[Write]) -> Vec<Write> {
     let ids = (0..DOCUMENTS).map(id);
     let rest = ids.filter(|id| other.iter().all(|write| write.id != *id));
     rest.map(|id| upsert(&id, "2")).chain(other.iter().cloned()).collect()
 }
 
-/// A world in which every second document exists.
+/// Starts a world in which every second document exists.
 async fn world() -> World {
     let world = world_with(&[]).await;
     let documents = (0..DOCUMENTS).step_by(2).map(|n| upsert(&id(n), "1"));
@@ -64,7 +65,8 @@ async fn the_refusal_of_a_commit_names_the_document_also_after_a_look_up() {
     assert_eq!(present(&world, &id(2)).await, text("1"), "nothing of it is there");
 }
 
-/// Another write is logged and not visible yet while a commit looks its documents up.
+/// Commits `own` while the write `other` is logged and not yet visible at the commit's look-ups.
+/// Returns the number of changed documents, `None` after a conflict.
 async fn beside(other: Write, own: Vec<Write>, snapshot: bool) -> (Option<u64>, World) {
     let world = world().await;
     let mut session = match snapshot {
@@ -118,7 +120,7 @@ async fn what_others_change_behind_the_look_up_is_replaced_by_a_blind_commit() {
     assert_eq!((affected, present(&world, &id(700)).await), (Some(all), None));
 }
 
-/// Numbers that a world has given.
+/// Returns the number of seqnos that a world has assigned.
 async fn numbers(world: &World) -> u64 {
     positions(world).await.iter().map(|(_, position)| position.seqno.0).sum()
 }
@@ -144,7 +146,7 @@ async fn each_change_takes_one_number_and_a_deletion_of_nothing_takes_none() {
     }
 }
 
-/// The ends of all vbuckets, each of which has a part of a commit.
+/// Returns the ends of all vbuckets, each of which has a part of the write.
 fn positions_of(written: &WritePosition) -> Cut {
     Cut::from_positions(written.positions.iter().map(|(_, position)| *position).collect())
 }

@@ -1,4 +1,5 @@
-//! Buckets of which the projector has the only copy: they are served once the coordinators have compared them.
+//! Buckets whose only copy is on the projector: they are served once the coordinators have compared
+//! them.
 
 use projector::testing::{DocumentStore, KnownLoss};
 use proto::model::cut::Cut;
@@ -14,7 +15,7 @@ async fn code_of(world: &World) -> Option<ErrorCode> {
     read.err().map(|error| error.code)
 }
 
-/// A projector with a document that starts again, and then lacks a part of an epoch.
+/// Starts a projector with a document, and restarts it so that it lacks a part of `epoch`.
 async fn restarted(epoch: u64) -> World {
     let mut world = world_with(&[]).await;
     world.write(vec![upsert("a", "1")]).await.expect("written");
@@ -73,7 +74,7 @@ async fn a_loss_that_an_operator_has_accepted_is_the_one_that_was_told() {
     assert_eq!(world.store.losses().expect("losses"), [].into(), "the acceptance is used up");
 }
 
-/// The member stops, and the next member that is asked opens the bucket.
+/// The member stops, and the next member that the projector calls opens the bucket.
 #[tokio::test]
 async fn a_coordinator_whose_disk_fails_is_no_error_of_the_bucket() {
     let mut world = world_with(&[]).await;

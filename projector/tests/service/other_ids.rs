@@ -1,4 +1,5 @@
-//! Buckets under numbers that a coordinator gave again, because it was restored from an older copy.
+//! Buckets with numbers that a coordinator assigned a second time, because it was restored from an
+//! older copy.
 
 use std::time::Duration;
 
@@ -14,13 +15,14 @@ const CLUSTER: ClusterId = ClusterId(7);
 const MINE: UniqueId = UniqueId(71);
 const OTHER: UniqueId = UniqueId(72);
 
-/// A catalog in which the number of the first bucket has this id.
+/// Returns a catalog in which the first bucket has this random id.
 fn with_id(cas: u64, id: UniqueId) -> Catalog {
     let bucket_ids = [(BUCKET, id), (PUSHED, UniqueId(70))].into();
     Catalog { cluster: Some(CLUSTER), bucket_ids, ..catalog(cas, &[]) }
 }
 
-/// A catalog without the first bucket, in which these buckets of its number were dropped.
+/// Returns a catalog without the first bucket, in which buckets with its number and these random
+/// ids were dropped.
 fn dropped(cas: u64, ids: &[UniqueId]) -> Catalog {
     let mut catalog = with_id(cas, OTHER);
     catalog.buckets.remove(&BUCKET);
@@ -30,7 +32,7 @@ fn dropped(cas: u64, ids: &[UniqueId]) -> Catalog {
 }
 
 impl World {
-    /// Restarts the projector; its coordinator has only this catalog.
+    /// Restarts the projector with a coordinator that has only this catalog.
     async fn restart_with(&mut self, catalog: Option<Catalog>) {
         self.stop();
         self.script.forget();
@@ -44,13 +46,13 @@ impl World {
         });
     }
 
-    /// The document that a call gets, or the code of its error.
+    /// Returns true if a read finds the document, or the code of its error.
     async fn got(&self) -> Result<bool, ErrorCode> {
         let got = self.projector().get(BUCKET, vec!["a".into()]).await;
         got.map(|documents| documents[0].is_some()).map_err(|error| error.code)
     }
 
-    /// True if the document is stored, whether or not a call gets it.
+    /// Returns true if the document is stored, whether or not a read finds it.
     fn keeps(&self) -> bool {
         let stored = self.store.get(BUCKET, &["a".into()], 1 << 10);
         stored.is_ok_and(|documents| documents[0].is_some())
@@ -67,7 +69,7 @@ impl World {
     }
 }
 
-/// A projector with a document in a bucket of this id.
+/// Starts a projector with a document in a bucket of this random id.
 async fn filled(id: UniqueId) -> World {
     let world = World::new(|_| {}).await;
     world.tell(Some(with_id(1, id)));
@@ -84,7 +86,8 @@ async fn a_bucket_without_an_id_is_not_taken_for_one_that_was_made_under_its_num
     assert!(world.keeps());
 }
 
-/// The number was reused, and the bucket that got it was dropped, while the projector was away.
+/// While the projector was down, the number was assigned to another bucket, and that bucket was
+/// dropped.
 #[tokio::test]
 async fn documents_go_only_when_their_own_bucket_was_dropped() {
     let mut world = filled(MINE).await;
@@ -103,7 +106,8 @@ async fn documents_go_only_when_their_own_bucket_was_dropped() {
     assert!(!world.keeps(), "also what was not shown is removed");
 }
 
-/// A projector does not know which bucket a number means before it has compared the first catalog of its process.
+/// Before a process of a projector has compared its first catalog, it does not know which bucket a
+/// number refers to.
 #[tokio::test]
 async fn a_projector_answers_and_reports_nothing_before_its_first_catalog() {
     let mut world = filled(MINE).await;
@@ -120,7 +124,7 @@ async fn a_projector_answers_and_reports_nothing_before_its_first_catalog() {
     assert!(!world.script.synced.lock().unwrap().contains_key(&BUCKET), "of another bucket");
 }
 
-/// A store that cannot be read for a moment must not make a stored bucket count as a new one.
+/// A temporary read error of a store must not make a stored bucket count as a new one.
 #[tokio::test]
 async fn a_bucket_that_cannot_be_shown_again_at_once_is_shown_later() {
     let mut world = filled(MINE).await;

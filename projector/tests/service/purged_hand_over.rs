@@ -18,10 +18,10 @@ use crate::common::*;
 use crate::hand_over::*;
 
 const VBUCKET: VbucketId = VbucketId(0);
-/// The number of documents. Each changes several times.
+/// The number of documents, each of which changes several times.
 const DOCUMENTS: u64 = 40;
 
-/// A mutation of a document that changes repeatedly and is sometimes deleted.
+/// Returns a mutation of a document that changes repeatedly and is sometimes deleted.
 fn change(seqno: u64) -> PushMutation {
     let mut mutation = pushed(1 + seqno % DOCUMENTS);
     mutation.position.seqno = Seqno(seqno);
@@ -33,7 +33,7 @@ fn change(seqno: u64) -> PushMutation {
     mutation
 }
 
-/// The documents of the vbucket after a number of changes.
+/// Returns the documents of the vbucket after the mutations up to a seqno.
 fn expected(end: u64) -> BTreeMap<String, Bytes> {
     let mut documents = BTreeMap::new();
     for mutation in (1..=end).map(change) {
@@ -45,7 +45,7 @@ fn expected(end: u64) -> BTreeMap<String, Bytes> {
     documents
 }
 
-/// The documents of the vbucket in a store.
+/// Returns the documents of the vbucket in a store.
 fn documents(world: &World) -> BTreeMap<String, Bytes> {
     let Ok(mut snapshot) = world.store.snapshot(PUSHED) else { return BTreeMap::new() };
     let all = snapshot.next_chunk(usize::MAX).expect("documents").into_iter();
@@ -61,14 +61,14 @@ fn purge(world: &World, to: u64) {
     world.store.purge(PUSHED, &[(VBUCKET, Seqno(to))]).expect("purged");
 }
 
-/// The request of an indexer that has the vbucket up to a seqno.
+/// Returns the request of an indexer that has the vbucket up to a seqno.
 fn from(seqno: u64) -> SubscribeRequest {
     let mut cut = Cut::zero(VBUCKETS);
     cut.set(VBUCKET, at(seqno));
     SubscribeRequest { node: INDEXERS[0], bucket: PUSHED, from: Some(cut), last_epoch: Epoch(0) }
 }
 
-/// Reads a stream from a position of the vbucket on.
+/// Reads a stream of the vbucket from one seqno to another.
 async fn stream_from(pair: &Pair, seqno: u64, end: u64) -> Result<(), ErrorCode> {
     let subscribe = async || pair.source().subscribe(from(seqno)).await.ok();
     let mut stream = until("both know", subscribe).await;
@@ -78,7 +78,7 @@ async fn stream_from(pair: &Pair, seqno: u64, end: u64) -> Result<(), ErrorCode>
     Ok(())
 }
 
-/// Reads a backfill of the vbucket from its owner.
+/// Reads a backfill of the vbucket from its owner. Returns its cut and the number of documents.
 async fn backfill(pair: &Pair) -> (Cut, usize) {
     let vbuckets: VbucketSet = [VBUCKET].into_iter().collect();
     let index = &pair.indexes[0];
@@ -140,7 +140,7 @@ async fn a_vbucket_with_a_purged_log_is_handed_over_with_its_documents() {
     assert_eq!(stream_from(&pair, 500, 530).await, Ok(()));
 }
 
-/// A vbucket that rests is purged whole; its target reads no mutation at all.
+/// The log of an idle vbucket is purged completely, so the target reads no mutation at all.
 #[tokio::test]
 async fn a_vbucket_whose_log_is_purged_up_to_its_end_is_handed_over() {
     let mut pair = Pair::new().await;
@@ -222,7 +222,8 @@ fn request(seqnos: std::ops::RangeInclusive<u64>) -> PushRequest {
     PushRequest { bucket: PUSHED, branches: vec![], mutations: seqnos.map(change).collect() }
 }
 
-/// Puts a partial vbucket with deleted documents on the other projector's disk, and restarts it.
+/// Puts an incomplete copy of the vbucket, with deleted documents, on the other projector's disk,
+/// and restarts that projector.
 async fn leave_a_part(pair: &mut Pair) {
     let store = pair.other.store.clone();
     // The projector stores the bucket's record some time after it has seen the bucket in the catalog.

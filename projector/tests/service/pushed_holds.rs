@@ -1,4 +1,5 @@
-//! The epochs of a pushed bucket are delayed for a commit with a missing part, and the delay ends: over two projectors, with losses, branches and full queues.
+//! Tests that epochs of a pushed bucket wait for a commit with a missing part, and that the wait
+//! ends: over two projectors, with losses, branches and full queues.
 
 use std::time::Duration;
 
@@ -15,8 +16,8 @@ use crate::hand_over::{BRANCH, Pair};
 use crate::pushed_transactions::*;
 use crate::transactions::code;
 
-/// The first owner has vbuckets 0 and 2, the other one 1 and 3. The transaction has a mutation of vbucket 0 and one of vbucket 1, after
-/// one that is there.
+/// Returns a commit with a mutation of vbucket 0 and one of vbucket 1, which follows a stored one.
+/// The first owner has vbuckets 0 and 2, the other one 1 and 3.
 async fn begun(pair: &Pair) -> PushedCommit {
     let of = Producer(pair.source());
     let all = [inside(0, 1..=1, "a"), inside(1, 1..=1, "a")].concat();
@@ -124,12 +125,12 @@ async fn an_owner_that_gives_its_part_away_has_nothing_open_and_holds_no_moment(
     assert_eq!(other.unanswered, [PUSHED_BUCKET], "it is late at the next owner");
 }
 
-/// True if a call waits for room.
+/// Returns true if a call waits for room.
 async fn is_held_up<T>(call: impl Future<Output = proto::Result<T>>) -> bool {
     timeout(Duration::from_millis(300), call).await.is_err()
 }
 
-/// Two owners, the second one with the maximum of mutations that no epoch covers.
+/// Starts two owners, of which the second has as many mutations without an epoch as it accepts.
 async fn full_pair() -> (Pair, PushedCommit) {
     let pair = Pair::with(|config| config.unpublished_bytes_max = 4_000).await;
     let commit = begun(&pair).await;

@@ -1,4 +1,5 @@
-//! Transactions of the producer of a pushed bucket: kept aside, committed at the positions that the producer names, whole for all readers.
+//! Tests transactions of the producer of a pushed bucket: stored separately, committed at the
+//! positions that the producer names, and visible to readers as a whole.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::transactions::code;
 /// The id of the pushed bucket.
 pub const PUSHED_BUCKET: BucketId = PUSHED;
 
-/// A mutation of a vbucket: the n-th document of it, with a text.
+/// Returns a mutation of a vbucket that sets its n-th document to a text.
 pub fn mutation((vbucket, n): (u16, u64), seqno: u64, vbuuid: u64, text: &str) -> PushMutation {
     let is_in = |id: &String| vbucket_of(id, VBUCKETS) == VbucketId(vbucket);
     let id = (0..).map(|k| format!("{n}-{k}")).find(is_in).expect("one of them");
@@ -35,22 +36,23 @@ pub fn mutation((vbucket, n): (u16, u64), seqno: u64, vbuuid: u64, text: &str) -
     }
 }
 
-/// The id of the n-th document of a vbucket.
+/// Returns the id of the n-th document of a vbucket.
 pub fn id(vbucket: u16, n: u64) -> String {
     mutation((vbucket, n), 1, 0, "").id
 }
 
-/// Plain mutations of a vbucket, each of a different document.
+/// Returns mutations of a vbucket outside of transactions, each of a different document.
 pub fn plain(vbucket: u16, seqnos: RangeInclusive<u64>) -> Vec<PushMutation> {
     seqnos.map(|seqno| mutation((vbucket, 1000 + seqno), seqno, BRANCH, "plain")).collect()
 }
 
-/// Mutations of a transaction in a vbucket, at these positions.
+/// Returns mutations of a transaction in a vbucket, at these positions in the transaction.
 pub fn inside(vbucket: u16, positions: RangeInclusive<u64>, text: &str) -> Vec<PushMutation> {
     positions.map(|position| mutation((vbucket, position), position, 0, text)).collect()
 }
 
-/// The commit of a transaction: for each vbucket the seqno before it, and the number of its mutations.
+/// Returns the commit of a transaction. A part is the vbucket, the seqno before it, and the number
+/// of its mutations.
 pub fn commit_of(transaction: u64, parts: &[(u16, u64, u64)]) -> PushedCommit {
     let part = |(vbucket, after, mutations): &(u16, u64, u64)| PushedPart {
         vbucket: VbucketId(*vbucket),
@@ -80,12 +82,12 @@ impl Producer {
         Ok(kept.map(|(vbucket, count)| (vbucket.0, count)).collect())
     }
 
-    /// Commits the parts in all vbuckets.
+    /// Commits the parts in all vbuckets; returns the seqno of the end of each vbucket.
     pub async fn commit(&self, commit: &PushedCommit) -> Result<Vec<(u16, u64)>> {
         self.commit_in(commit, commit.parts.iter().map(|part| part.vbucket).collect()).await
     }
 
-    /// Commits the parts in some vbuckets.
+    /// Commits the parts in some vbuckets; returns the seqno of the end of each vbucket.
     pub async fn commit_in(
         &self,
         commit: &PushedCommit,
@@ -101,18 +103,18 @@ impl Producer {
         self.0.abort_pushed(PUSHED, ProducerTransactionId(transaction)).await
     }
 
-    /// The text of a document; `None` if it is not there.
+    /// Returns the text of a document; `None` if the document is absent.
     pub async fn text(&self, vbucket: u16, n: u64) -> Option<String> {
         let found = self.0.get(PUSHED, vec![id(vbucket, n)]).await.expect("it is read").remove(0);
         found.map(|document| String::from_utf8_lossy(&document[6..document.len() - 2]).into_owned())
     }
 
-    /// True if a reader of a document waits.
+    /// Returns true if a reader of a document waits.
     pub async fn waits(&self, vbucket: u16, n: u64) -> bool {
         timeout(Duration::from_millis(200), self.text(vbucket, n)).await.is_err()
     }
 
-    /// Tells all owners that a commit is complete.
+    /// Informs all owners that a commit is complete.
     async fn complete(&self, commit: &PushedCommit) {
         let (wanted, step) = (VbucketSet::all(VBUCKETS), PushedStep::Complete);
         let request = PushedCommitRequest { bucket: PUSHED, commit: commit.clone(), wanted, step };
@@ -124,7 +126,7 @@ impl Producer {
         place.durable.iter().map(|(_, position)| position.seqno.0).collect()
     }
 
-    /// The transactions as SHOW TRANSACTIONS lists them.
+    /// Returns the transactions that SHOW TRANSACTIONS lists.
     pub async fn listed(&self) -> Vec<TransactionStatus> {
         self.0.transactions().await.expect("a list")
     }
@@ -138,7 +140,7 @@ pub fn vbuckets(numbers: &[u16]) -> VbucketSet {
     numbers.iter().copied().map(VbucketId).collect()
 }
 
-/// Waits until SYNC names these open commits.
+/// Waits until SYNC reports exactly these open commits; returns the report.
 async fn named(world: &World, commits: &[&PushedCommit]) -> BucketReport {
     until("SYNC names the commits", async || {
         let report = world.script.synced.lock().unwrap().get(&PUSHED).cloned()?;
@@ -453,7 +455,7 @@ async fn a_producer_that_begins_a_branch_commits_the_rest_at_other_positions() {
     assert_eq!(of.text(2, 1).await.as_deref(), Some("a"));
 }
 
-/// An index of the pushed bucket.
+/// Returns an index of the pushed bucket.
 fn pushed_index() -> Arc<IndexInfo> {
     let index = IndexInfo::clone(&index(1, PartitionBy::DocumentId));
     Arc::new(IndexInfo { bucket: PUSHED, ..index })

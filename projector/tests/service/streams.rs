@@ -19,8 +19,8 @@ use tokio::time::timeout;
 
 use crate::common::*;
 
-/// The content that both nodes receive together matches the documents: the past from the log, the present from the
-/// head, and a restart of the projector in between.
+/// The content that both nodes receive equals the documents: older mutations from the log, newer
+/// ones from the head, with a restart of the projector in between.
 #[tokio::test]
 async fn streams_match_the_documents() {
     let by_expr = PartitionBy::Exprs(vec![path("n")]);
@@ -74,7 +74,7 @@ async fn streams_match_the_documents() {
     assert_eq!(by_key, expected);
 }
 
-/// The first generation of an index.
+/// Returns the id of the first generation of an index.
 fn local(index: u64) -> LocalIndexId {
     LocalIndexId { index: IndexId(index), generation: Generation(0) }
 }
@@ -83,14 +83,14 @@ fn first_index(node: NodeId) -> BackfillRequest {
     BackfillRequest { node, index: local(1), revision: 0, vbuckets: None }
 }
 
-/// A backfill of one index.
+/// The content of a backfill of one index.
 struct Backfilled {
     cut: Cut,
     contents: Contents,
     message_bytes_max: usize,
 }
 
-/// Reads a backfill to its end.
+/// Reads a backfill to its end; returns its content.
 async fn read_backfill(mut stream: ResultStream<BackfillMessage>) -> Backfilled {
     let (mut contents, mut cut, mut message_bytes_max, mut ended) =
         (Contents::new(), None, 0, false);
@@ -151,7 +151,8 @@ async fn a_backfill_and_the_stream_it_joined_make_the_whole_index() {
     assert_eq!(whole["d299"], [Value::int(299)]);
 }
 
-/// All backfills that are requested together share one reading. One of their readers stops, and one accepts nothing for a while.
+/// All backfills that are requested together share one pass over the documents. One of their
+/// readers stops, and one accepts nothing for a while.
 #[tokio::test]
 async fn backfills_share_a_reading_and_a_slow_one_leaves_it() {
     let world = World::new(|config| config.stream_bytes_max = 8 << 10).await;
@@ -194,7 +195,8 @@ async fn backfills_share_a_reading_and_a_slow_one_leaves_it() {
     assert_eq!(all(&slow, of_other_node), expected);
 }
 
-/// A few short documents that are a hundred times as long in an index, from the log, from the head and in a backfill.
+/// A few short documents have entries that are a hundred times as long, in the log, in the head and
+/// in a backfill.
 #[tokio::test]
 async fn messages_are_bounded_by_their_content_not_by_the_documents() {
     const MESSAGE_BYTES_MAX: usize = 6 << 20;

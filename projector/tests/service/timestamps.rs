@@ -12,7 +12,7 @@ use proto::rpc::api::{ProjectorApi, WatchMessage};
 
 use crate::common::*;
 
-/// Handles messages until this many timestamps have come.
+/// Handles messages until this many timestamps have arrived.
 async fn until_epochs(follower: &mut Follower, count: usize) {
     while follower.epochs.len() < count {
         follower.step().await.expect("the stream goes on");
@@ -54,7 +54,7 @@ async fn timestamps_come_in_order_and_bound_the_frames_ahead() {
     assert_eq!(late.epochs, [3], "a new stream gets the newest timestamp only");
 }
 
-/// All timestamps are sent before the frames that they cover, and none after them.
+/// All timestamps are sent before the frames that they cover, and none afterwards.
 #[tokio::test]
 async fn a_stream_that_catches_up_needs_no_further_timestamp() {
     let world = World::new(|config| config.frames_ahead_bytes_max = 500).await;
@@ -85,11 +85,12 @@ async fn a_stream_that_catches_up_needs_no_further_timestamp() {
     assert!(again.epochs.is_empty());
 }
 
-/// The data that an indexer must collect is bounded by the distance of two timestamps, not by its lag.
+/// The data that an indexer must collect is bounded by the distance between two timestamps, not by
+/// its lag.
 #[tokio::test]
 async fn a_stream_that_catches_up_goes_from_timestamp_to_timestamp() {
     const EPOCHS: u64 = 6;
-    /// More than a stride, so that each timestamp is a separate step.
+    /// The number of documents, more than a stride, so that each timestamp is a separate step.
     const DOCUMENTS: u64 = 20_000;
     let world = World::new(|_| {}).await;
     let indexes = [index(1, PartitionBy::DocumentId)];
@@ -124,7 +125,8 @@ async fn a_stream_that_catches_up_goes_from_timestamp_to_timestamp() {
     assert!(most <= DOCUMENTS, "{most} mutations were gathered at once");
 }
 
-/// The situation after a start from an older disk, before the producer of a pushed bucket has reported.
+/// The projector has started from an older disk, and the producer of the pushed bucket has not
+/// reported yet.
 #[tokio::test]
 async fn a_timestamp_beyond_the_durable_history_waits() {
     let world = world_with(&[]).await;
@@ -148,7 +150,7 @@ async fn a_timestamp_beyond_the_durable_history_waits() {
     assert_eq!(follower.epochs, [1, 2]);
 }
 
-/// The timestamp that follows the rollback never arrives here: it was thinned meanwhile.
+/// The timestamp after the rollback never arrives here, because it was dropped meanwhile.
 #[tokio::test]
 async fn timestamps_that_a_rollback_has_undone_block_no_stream() {
     let world = world_with(&[]).await;

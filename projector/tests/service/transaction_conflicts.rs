@@ -63,7 +63,8 @@ async fn a_transaction_that_has_only_written_replaces_what_is_there_but_inserts_
     assert_eq!((present(&world, "c").await, present(&world, "d").await), (text("4"), text("4")));
 }
 
-/// Two commits of one document at once: in one group, or one of them after a group that is not visible yet.
+/// Two concurrent commits change one document: in one group, or the second one after a group that
+/// is not visible yet.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_commits_at_once_exactly_one_wins() {
     let world = world_with(&[]).await;

@@ -1,4 +1,4 @@
-//! Tests that a COMMIT whose answer was lost can be asked for again.
+//! Tests that a session can query the outcome of a COMMIT whose answer was lost.
 
 use proto::ErrorCode;
 use proto::model::copies::CopiesChange;
@@ -9,7 +9,8 @@ use crate::common::*;
 use crate::copies::{SECOND, Trio};
 use crate::transactions::{Session, code, present, publish, text};
 
-/// Commits a document; returns what its session needs to ask for the outcome.
+/// Commits a document. Returns the place and the number of commits that a query of the outcome
+/// needs, and the reply.
 async fn committed(world: &World, n: u64, id: &str) -> (TransactionPlace, u64, WriteReply) {
     let mut session = Session::new(world, n);
     session.write(vec![upsert(id, "1")]).await.expect("written");

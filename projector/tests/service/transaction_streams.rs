@@ -15,7 +15,7 @@ use crate::transactions::Session;
 
 const ONE: TransactionId = TransactionId(1);
 
-/// Ids whose entries are on the first node.
+/// Returns ids whose entries are on the first node.
 pub fn ids_here(count: usize) -> Vec<String> {
     let topology = index(1, PartitionBy::DocumentId).topology.clone();
     let is_here = |id: &String| {
@@ -80,7 +80,7 @@ async fn bodies_come_before_the_commit_and_frames_with_it() {
     assert_eq!((contents.len(), &contents[&ids[0]], &contents[&ids[1]]), (2, &keys(3), &keys(2)));
 }
 
-/// All of a commit is in one report of positions: it is one group.
+/// A commit is one group, so one report of positions covers all of it.
 #[tokio::test]
 async fn a_node_learns_the_place_also_of_changes_that_do_not_concern_it() {
     let world = world_with(&[]).await;

@@ -1,4 +1,5 @@
-//! Transactions: what they see, what their commits write, and when they are refused.
+//! Tests transactions: the documents that they see, the writes of their commits, and their
+//! refusals.
 
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ impl<'w> Session<'w> {
         Self { world, transaction, place, snapshot: None, behind: 0 }
     }
 
-    /// A session that reads an epoch.
+    /// Creates a session whose transaction reads an epoch.
     pub fn at(world: &'w World, n: u64, epoch: u64) -> Self {
         Self { snapshot: Some(Epoch(epoch)), ..Self::new(world, n) }
     }
@@ -90,7 +91,7 @@ pub fn text(json: &str) -> Option<Bytes> {
     Some(Bytes::copy_from_slice(json.as_bytes()))
 }
 
-/// The committed document, as any reader sees it.
+/// Returns the committed document that any reader sees.
 pub async fn present(world: &World, id: &str) -> Option<Bytes> {
     world.projector().get(BUCKET, vec![id.into()]).await.expect("an answer").remove(0)
 }
@@ -99,7 +100,7 @@ pub async fn positions(world: &World) -> Cut {
     world.projector().positions(BUCKET).await.expect("positions")
 }
 
-/// Publishes everything as an epoch.
+/// Publishes an epoch that covers all mutations.
 pub async fn publish(world: &World, epoch: u64) {
     world.script.epoch(epoch, &positions(world).await);
 }
@@ -357,7 +358,8 @@ async fn limits_are_named() {
     last.write(vec![upsert("c", "1")]).await.expect("there is room again");
 }
 
-/// The transactions of a leader are lost with it, and so are those of a restarted projector.
+/// The transactions of a leader are lost when it stops leading, and those of a projector when it
+/// restarts.
 #[tokio::test]
 async fn a_transaction_is_lost_with_its_leader() {
     let mut world = world_with(&[]).await;

@@ -1,4 +1,5 @@
-//! Versions of data sets: projectors load their partitions from files, report them to the coordinators, and serve the whole ones.
+//! Tests versions of data sets: projectors load their partitions from files, report them to the
+//! coordinators, and serve the complete ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -88,7 +89,7 @@ impl Versions {
         }
     }
 
-    /// Says the catalog as it is now.
+    /// Sends the present catalog.
     pub fn say(&mut self) {
         self.cas += 1;
         self.first.script.say(WatchMessage::Catalog(Arc::new(self.catalog())));
@@ -106,7 +107,7 @@ impl Versions {
         self.first.script.proposed.lock().unwrap().clone()
     }
 
-    /// A projector's reports of its partitions, once it has reported this many.
+    /// Waits until a projector has reported this many partitions; returns the reports.
     pub async fn told_by(
         &self,
         node: NodeId,
@@ -132,7 +133,7 @@ impl Versions {
         .await
     }
 
-    /// Waits for the projectors' reports, and lists them in the catalog.
+    /// Waits for the projectors' reports, and adds them to the catalog.
     pub async fn loaded(&mut self) {
         for node in [PROJECTOR, OTHER] {
             let mine = self.set.versions[&1].partitions_of(node, self.set.replication);
@@ -145,7 +146,7 @@ impl Versions {
         self.say();
     }
 
-    /// The last summary that a projector has reported of the files it has read.
+    /// Returns the summaries of files in a projector's reports, in their order.
     pub fn read_by(&self, node: NodeId) -> Vec<Option<FilesRead>> {
         let read = |command| match command {
             Command::PartitionsLoaded(PartitionsLoaded { node: by, read, .. }) if by == node => {
@@ -156,7 +157,7 @@ impl Versions {
         self.proposed().into_iter().filter_map(read).collect()
     }
 
-    /// The error that ended the version.
+    /// Waits for the error that ended the version, and returns it.
     pub async fn failure(&self) -> Error {
         until("the version fails", async || {
             self.proposed().into_iter().find_map(|command| match command {
@@ -181,7 +182,7 @@ impl Versions {
         .await
     }
 
-    /// The cut that the coordinators publish.
+    /// Returns the cut that the coordinators publish.
     pub fn cut(&self) -> Cut {
         let position = |(partition, of): (u16, &Partition)| Position {
             vbuuid: branch_of_partition(VERSION, VbucketId(partition)),
@@ -198,7 +199,7 @@ impl Versions {
     }
 }
 
-/// The stored documents of the version, by id.
+/// Returns the stored documents of the version, by id.
 pub fn stored(world: &World) -> BTreeMap<String, (u64, Bytes)> {
     let mut snapshot = world.store.snapshot(VERSION).expect("a snapshot");
     let all = snapshot.next_chunk(usize::MAX).expect("documents");
@@ -206,18 +207,18 @@ pub fn stored(world: &World) -> BTreeMap<String, (u64, Bytes)> {
     all.into_iter().map(of).collect()
 }
 
-/// Lines with ids from a range, in which a number changes with `n`.
+/// Returns lines with ids from a range, whose number depends on `n`.
 pub fn lines(ids: std::ops::Range<u32>, n: u32) -> String {
     ids.map(|id| format!("{{\"id\":\"p{id}\",\"n\":{}}}\n", id + n)).collect()
 }
 
-/// Files of 300 rows with 250 ids: 50 are in both.
+/// Writes two files of 300 rows with 250 distinct ids: 50 ids are in both files.
 pub fn put_people(versions: &Versions) {
     versions.put("people/a.jsonl", &lines(0..150, 0));
     versions.put("people/b.jsonl", &lines(100..250, 1000));
 }
 
-/// The documents that [`put_people`] writes.
+/// Returns the number in each document of [`put_people`], by id.
 pub fn people() -> BTreeMap<String, u32> {
     (0..250).map(|id| (format!("p{id}"), if id < 100 { id } else { id + 1000 })).collect()
 }

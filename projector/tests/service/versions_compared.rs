@@ -1,4 +1,5 @@
-//! Versions of data sets: the projectors' reports of the files that they have read, and files that end a version.
+//! Tests the comparison of versions of data sets: the projectors' reports of the files that they
+//! have read, and files for which a version ends.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Versions of data sets: loads that end in the midst, and partitions that are lost.
+//! Tests versions of data sets: interrupted loads, and lost partitions.
 
 use std::sync::Arc;
 use std::time::Duration;

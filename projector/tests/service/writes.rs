@@ -40,7 +40,7 @@ async fn a_statement_is_executed_completely_or_not_at_all() {
     assert_eq!(again.affected, 1);
 }
 
-/// One call reads the documents of one statement in one state, while more are written.
+/// One call reads the documents of one statement in one state while further statements write them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_of_many_ids_never_sees_half_of_a_statement() {
     let world = world_with(&[]).await;
@@ -136,7 +136,8 @@ async fn a_failed_sync_acknowledges_and_streams_nothing() {
     }
 }
 
-/// A write whose sync lasts long is in no answer, in no stream, in no read and in no report until then.
+/// Until the sync of a write has ended, the write is in no answer, no stream, no read and no
+/// report.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_of_a_write_leaves_before_its_sync() {
     let index = index(1, PartitionBy::DocumentId);

@@ -6,12 +6,12 @@
 //! and in every copy.
 //!
 //! - Commits are counted. A transaction stores the count at its beginning, and its query contains
-//!   this number. If all later commits are still remembered, a transaction that is not among them
-//!   was never committed.
-//! - A bucket that is rolled back forgets the commits that it loses.
+//!   this number. If all commits since then are still remembered, and the transaction is not among
+//!   them, it was never committed.
+//! - A rollback of the bucket removes the lost commits.
 //!
-//! A commit of several parts ([`super::open_commit`]) is remembered until an epoch has it, and a prepared transaction until
-//! its outcome is known.
+//! A commit of several parts ([`super::open_commit`]) is remembered until an epoch has it, and a
+//! prepared transaction until its outcome is known.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -25,11 +25,11 @@ use super::open_commit::{CommitId, OpenCommit};
 use super::pushed_commit::{OPEN_MAX, OPEN_PARTS_MAX, PushedCommit};
 use crate::plant::{self, Plant};
 
-/// Number of commits that a bucket remembers: those of less than a second if writers commit as fast
-/// as possible.
+/// The limit of commits that a bucket remembers: those of less than a second if writers commit as
+/// fast as possible.
 const COMMITS_MAX: usize = 1 << 10;
-/// Number of positions that a bucket remembers for all these commits: enough for 256 commits that
-/// have changed documents of 64 vbuckets. Each takes some 18 bytes of a record.
+/// The limit of positions that a bucket remembers for all these commits: enough for 256 commits
+/// that have changed documents of 64 vbuckets. Each takes some 18 bytes of a record.
 const POSITIONS_MAX: usize = 16 << 10;
 
 /// A step of a transaction in a bucket's log.
@@ -41,10 +41,10 @@ pub enum TransactionEvent {
     Prepared(Arc<Prepared>),
     /// A prepared transaction was rolled back.
     RolledBack(TransactionId),
-    /// A commit of several parts was made, or its parts here. It is no longer prepared, and replaces an earlier commit of
-    /// the same producer's transaction.
+    /// A commit of several parts, or some of its parts here, was made. The transaction is no longer
+    /// prepared. The commit replaces an earlier commit of one producer's transaction.
     Opened(OpenCommit),
-    /// An epoch has an open commit, or its missing parts are no longer waited for.
+    /// A commit is no longer open: an epoch has it, or its missing parts are no longer waited for.
     Settled(CommitId),
 }
 
@@ -55,7 +55,7 @@ pub enum Fate {
     Committed(Committed),
     /// The transaction was not committed.
     RolledBack,
-    /// The outcome is unknown: too many others were committed since the transaction began.
+    /// The outcome is unknown: the commits of that time are no longer remembered.
     Forgotten,
 }
 
@@ -77,62 +77,63 @@ pub struct NewestCommits {
 }
 
 impl NewestCommits {
-    /// The number of commits so far.
+    /// Returns the number of commits so far.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The prepared transactions, by id.
+    /// Iterates over the prepared transactions, by id.
     pub fn prepared(&self) -> impl ExactSizeIterator<Item = &Arc<Prepared>> {
         self.prepared.values()
     }
 
-    /// A prepared transaction.
+    /// Returns a prepared transaction by its id.
     pub fn find_prepared(&self, transaction: TransactionId) -> Option<&Arc<Prepared>> {
         self.prepared.get(&transaction)
     }
 
-    /// True if any transaction is prepared.
+    /// Returns true if any transaction is prepared.
     pub fn has_prepared(&self) -> bool {
         !self.prepared.is_empty()
     }
 
-    /// The prepared transaction that holds a document.
+    /// Returns the prepared transaction that locks a document.
     pub fn holder(&self, id: &str) -> Option<&Arc<Prepared>> {
         holder(self.prepared(), id)
     }
 
-    /// The open commits, by id.
+    /// Iterates over the open commits, by id.
     pub fn open(&self) -> impl ExactSizeIterator<Item = &OpenCommit> {
         self.open.values()
     }
 
-    /// An open commit.
+    /// Returns an open commit by its id.
     pub fn find_open(&self, id: CommitId) -> Option<&OpenCommit> {
         self.open.get(&id)
     }
 
-    /// The open joint commits, by transaction.
+    /// Iterates over the open joint commits, by transaction.
     pub fn joint(&self) -> impl Iterator<Item = &JointCommit> {
         self.open().filter_map(OpenCommit::joint)
     }
 
-    /// An open joint commit.
+    /// Returns the open joint commit of a transaction.
     pub fn find_joint(&self, transaction: TransactionId) -> Option<&JointCommit> {
         self.find_open(CommitId::Joint(transaction)).and_then(OpenCommit::joint)
     }
 
-    /// The open commits of a producer, by transaction.
+    /// Iterates over the open commits of a producer, by transaction.
     pub fn pushed(&self) -> impl Iterator<Item = &PushedCommit> {
         self.open().filter_map(OpenCommit::pushed)
     }
 
-    /// The open commit of a producer's transaction.
+    /// Returns the open commit of a producer's transaction.
     pub fn find_pushed(&self, transaction: ProducerTransactionId) -> Option<&PushedCommit> {
         self.find_open(CommitId::Pushed(transaction)).and_then(OpenCommit::pushed)
     }
 
-    /// True if a bucket accepts another open commit of a producer, when some of these have left the list.
+    /// Returns true if a bucket can take another open commit of a producer after the removal of the
+    /// commits in `without`.
     pub fn has_room_for(&self, commit: &PushedCommit, without: &[CommitId]) -> bool {
         let stays = |open: &&OpenCommit| without.binary_search(&open.id()).is_err();
         let open = self.open().filter(stays).filter_map(OpenCommit::pushed);
@@ -171,7 +172,7 @@ impl NewestCommits {
         Self { prepared, ..self.clone() }
     }
 
-    /// Forgets the open commits of producers, if that bug is planted.
+    /// Drops the open commits of producers, if that bug is planted.
     pub fn plant_forgotten(&mut self) {
         if plant::is(Plant::PushedForgotten) {
             self.open.retain(|_, commit| commit.pushed().is_none());
@@ -194,14 +195,14 @@ impl NewestCommits {
         }
     }
 
-    /// The commit of a transaction, if it is remembered.
+    /// Returns the commit of a transaction, if it is remembered.
     pub fn find(&self, transaction: TransactionId) -> Option<&Committed> {
         let mut newest = self.newest.iter().rev().map(|(_, committed)| committed);
         let newest = newest.find(|committed| committed.transaction == transaction);
         newest.or_else(|| self.find_joint(transaction).map(|joint| &joint.committed))
     }
 
-    /// Returns the fate of a transaction that began when the bucket had `behind` commits.
+    /// Returns the fate of a transaction that began when the bucket had made `behind` commits.
     pub fn fate(&self, transaction: TransactionId, behind: u64) -> Fate {
         match self.find(transaction) {
             Some(committed) => Fate::Committed(committed.clone()),

@@ -41,9 +41,9 @@ pub const PARTITIONS_DEFAULT: u16 = 8;
 pub const PARTITIONS_MAX: u16 = 256;
 /// Maximum number of holders of a partition.
 pub const REPLICATION_MAX: u16 = 7;
-/// Default time for which an old version is kept after the last request for it.
+/// Default time for which an old version is kept after the last request for it, in ms.
 pub const IDLE_MS_DEFAULT: u64 = 10 * 60 * 1_000;
-/// Maximum of the time for which an old version is kept.
+/// Maximum of the time for which an old version is kept, in ms.
 pub const IDLE_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
 /// Maximum number of versions of a data set at a time: the current one, one that is loading, and
 /// older ones.
@@ -60,7 +60,7 @@ pub struct DataSet {
     pub partitions: u16,
     /// The number of holders of each partition; fewer if there are fewer projectors.
     pub replication: u16,
-    /// The time for which an old version is kept after the last request for it.
+    /// The time for which an old version is kept after the last request for it, in ms.
     pub idle_ms: u64,
     /// The number of the newest version that was ever begun. Numbers grow and are not reused.
     pub newest: u64,

@@ -29,26 +29,26 @@ use super::cut::Cut;
 use super::ids::{BucketId, Seqno, TransactionId, VbucketId};
 use crate::plant::{self, Plant};
 
-/// Maximum number of prepared transactions of a bucket. Each write searches its documents in all of
+/// The limit of prepared transactions of a bucket. Each write searches its documents in all of
 /// them.
 pub const PREPARED_MAX: usize = 256;
-/// Maximum number of open joint commits of a bucket: those of a few intervals of new epochs.
+/// The limit of open joint commits of a bucket: those of a few intervals between epochs.
 pub const JOINT_MAX: usize = 1 << 10;
-/// Bytes in memory of a change of a transaction without its id and document, whether the
+/// The bytes in memory of one change of a transaction, without its id and document, while the
 /// transaction is open or prepared.
 pub const CHANGE_OVERHEAD_BYTES: usize = 200;
 
-/// A change that was prepared, and has no seqno yet.
+/// A prepared change, which has no seqno yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreparedChange {
-    /// The document's id.
+    /// The id of the document.
     pub id: Arc<str>,
     /// The document; `None` for a deletion.
     pub document: Option<Bytes>,
 }
 
 impl PreparedChange {
-    /// The approximate size in memory, in bytes.
+    /// Returns the approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let document = self.document.as_ref().map_or(0, Bytes::len);
         CHANGE_OVERHEAD_BYTES + self.id.len() + document
@@ -96,7 +96,7 @@ impl Prepared {
         hash.digest()
     }
 
-    /// A copy without the changes of documents.
+    /// Returns a copy without the changed documents.
     pub fn without_changes(&self) -> Self {
         let (transaction, participants) = (self.transaction, self.participants.clone());
         Self { transaction, participants, changes: Vec::new() }
@@ -124,12 +124,13 @@ impl JointCommit {
         self.committed.positions.first().map(|(vbucket, position)| (*vbucket, position.seqno))
     }
 
-    /// True if a closed cut has the commit, or no document was changed here.
+    /// Returns true if a closed cut includes the commit, or the commit changed no document of this
+    /// bucket.
     pub fn is_in(&self, cut: &Cut) -> bool {
         self.at().is_none_or(|(vbucket, seqno)| cut.get(vbucket).seqno >= seqno)
     }
 
-    /// The participants other than a bucket.
+    /// Iterates over the participants other than a bucket.
     pub fn others(&self, bucket: BucketId) -> impl Iterator<Item = BucketId> {
         self.participants.iter().copied().filter(move |other| *other != bucket)
     }
@@ -146,7 +147,7 @@ pub struct HalvedCommit {
     pub lost_in: BucketId,
 }
 
-/// The prepared transaction that holds a document.
+/// Returns the prepared transaction that locks a document.
 pub fn holder<'p>(
     mut prepared: impl Iterator<Item = &'p Arc<Prepared>>,
     id: &str,

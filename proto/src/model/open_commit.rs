@@ -1,20 +1,23 @@
 //! Commits of several parts that no epoch may split: *open commits*.
 //!
-//! The parts of a commit are with its *participants*: of a transaction over several buckets these are the buckets
-//! ([`super::joint`]), of a producer's transaction the vbuckets of its bucket ([`super::pushed_commit`]). The protocol is
-//! the same for both:
+//! The parts of a commit are with its *participants*: of a transaction over several buckets these
+//! are the buckets ([`super::joint`]), of a producer's transaction the vbuckets of its bucket
+//! ([`super::pushed_commit`]). The protocol is the same for both:
 //!
 //! 1. *Prepare.* Each participant stores its changes without numbers.
-//! 2. *Decide.* A log gets the decision: that of the deciding bucket, or of each owner that the producer calls.
+//! 2. *Decide.* The decision is logged: by the deciding bucket, or by each owner that the producer
+//!    calls.
 //! 3. *Finish.* The other participants number their changes.
-//! 4. *Settle.* The commit is *open* until an epoch has all of its parts. Participants remember it in their records and
-//!    name it in SYNC, so the leader promotes no epoch that has some parts and lacks others.
-//! 5. *Resolve.* A participant whose commit is late queries the others for the [state of their parts](PartState). A part
-//!    that is lost is not waited for.
+//! 4. *Settle.* The commit is *open* until an epoch has all of its parts. Participants remember it
+//!    in their records and name it in SYNC, so the leader promotes no epoch that has some parts and
+//!    lacks others.
+//! 5. *Resolve.* A participant whose commit is late queries the others for the [state of their
+//!    parts](PartState). A part that is lost is not waited for.
 //!
-//! The two kinds differ in what they presume. A transaction whose deciding bucket has not committed it is rolled back
-//! (presumed abort). A producer's commit never is: the parts that it lacks hold the epochs without a time limit, until the
-//! producer commits again, a new branch of history excludes them, or CANCEL TRANSACTION gives them up.
+//! The two kinds differ in what they presume. A transaction whose deciding bucket has not committed
+//! it is rolled back (presumed abort). A producer's commit is never rolled back: the parts that it
+//! lacks hold the epochs without a time limit, until the producer commits again, a new branch of
+//! history excludes them, or CANCEL TRANSACTION gives them up.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,13 +25,13 @@ use super::ids::{BucketId, ProducerTransactionId, TransactionId, VbucketId};
 use super::joint::JointCommit;
 use super::pushed_commit::PushedCommit;
 
-/// The identity of a commit in a bucket.
+/// The identity of a commit of several parts in a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommitId {
     /// The commit of a transaction over several buckets.
     Joint(TransactionId),
-    /// The commit of a producer's transaction, as the producer numbers it.
+    /// The commit of a producer's transaction, with the number that the producer has given it.
     Pushed(ProducerTransactionId),
 }
 
@@ -48,14 +51,15 @@ pub enum PartState {
     Missing,
     /// The part is durable.
     Durable,
-    /// An epoch has it.
+    /// An epoch has the part.
     Shown,
-    /// The part can never be committed: its participant has lost it, or has left the branch of history before its end.
+    /// The part can never be committed: its participant has lost it, or its vbucket has left the
+    /// part's branch before the part's end.
     Lost,
 }
 
-/// A commit that no epoch has. SYNC names it without the participants that are not waited for, and of a joint commit it has one
-/// position at most.
+/// An open commit, in no epoch yet. In SYNC it lacks the participants that are not waited for, and
+/// a joint commit has at most one position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OpenCommit {
     /// The part of a bucket in the commit of a transaction over several buckets.
@@ -65,7 +69,7 @@ pub enum OpenCommit {
 }
 
 impl OpenCommit {
-    /// The identity of the commit.
+    /// Returns the identity of the commit.
     pub fn id(&self) -> CommitId {
         match self {
             Self::Joint(joint) => CommitId::Joint(joint.committed.transaction),
@@ -73,7 +77,7 @@ impl OpenCommit {
         }
     }
 
-    /// The commit of a transaction over several buckets.
+    /// Returns the joint commit; `None` for a producer's commit.
     pub fn joint(&self) -> Option<&JointCommit> {
         match self {
             Self::Joint(joint) => Some(joint),
@@ -81,7 +85,7 @@ impl OpenCommit {
         }
     }
 
-    /// The commit of a producer.
+    /// Returns the producer's commit; `None` for a joint commit.
     pub fn pushed(&self) -> Option<&PushedCommit> {
         match self {
             Self::Joint(_) => None,

@@ -10,9 +10,9 @@
 //! The owners commit their parts one by one. A pushed commit of several vbuckets is *open* until an
 //! epoch covers all of it. Its owners report it in SYNC, with all of its parts, and the leader
 //! moves cuts back until they split no commit ([`keep_whole`]). There is no time limit: while a
-//! part is not committed, the epochs of the other vbuckets end before the commit, and the producer
-//! commits again. Mutations of a pushed vbucket are independent of each other otherwise, so an
-//! epoch may end anywhere else.
+//! part is not committed, the epochs of the other vbuckets end before the commit, until the
+//! producer commits again. Apart from commits, mutations of a pushed bucket are independent of each
+//! other, so an epoch may end at any other place.
 //!
 //! A part is in a cut if its end is in the history of the cut. A seqno alone does not determine
 //! that: after a fail-over of the producer, or a loss, another branch has the seqno too. A process
@@ -29,8 +29,8 @@
 //! - The epoch that ends a rollback has all surviving mutations, also a part of a commit that was
 //!   open then.
 //! - An owner that has lost its disk does not remember the branches that its vbuckets have left.
-//!   The epochs wait for a part on such a branch until the producer commits again, or until `CANCEL
-//!   TRANSACTION`.
+//!   The epochs wait for a part on such a branch until the producer commits again, or until
+//!   `CANCEL TRANSACTION`.
 //! - The owner of a plain mutation does not know if it replaces a part, so an epoch may have it
 //!   before the commit is reported to the leader. A producer that commits again instead splits
 //!   nothing.
@@ -51,11 +51,10 @@ use super::history::{Branches, FailoverLogs};
 use super::ids::{ProducerTransactionId, Seqno, VbucketId};
 use crate::error::{Error, ErrorCode, Result};
 
-/// Maximum number of open pushed commits of a bucket at one projector: those of a few intervals of
-/// new epochs, or of a producer that waits for a projector.
+/// The limit of open pushed commits of a bucket at one projector: those of a few intervals between
+/// epochs, or of a producer that waits for a projector.
 pub const OPEN_MAX: usize = 1 << 10;
-/// Maximum number of parts of all these commits. Each takes some 20 bytes in a record and in each
-/// SYNC.
+/// The limit of parts of all these commits. Each takes some 20 bytes in a record and in each SYNC.
 pub const OPEN_PARTS_MAX: usize = 16 << 10;
 
 /// The part of a pushed commit in one vbucket: a range of seqnos on one branch.
@@ -101,9 +100,10 @@ impl PushedPart {
             && logs.branch_of(self.vbucket, first) == self.end.vbuuid
     }
 
-    /// True if the vbucket has left the part's branch before the part's end, so that the part can never be stored. `given_up` are earlier
-    /// branches of the vbucket without remaining mutations. Each branch is begun once, so none of them returns. A branch that the vbucket
-    /// never had may be about to begin.
+    /// Returns true if the vbucket has left the part's branch before the part's end, so that the
+    /// part can never be stored. `given_up` are earlier branches of the vbucket without remaining
+    /// mutations. A vbucket begins each branch once, so none of these branches returns. A branch
+    /// that the vbucket never had may be about to begin.
     pub fn is_lost(&self, branches: &Branches, given_up: &Branches) -> bool {
         let Position { vbuuid, seqno } = self.end;
         match branches.iter().position(|(known, _)| *known == vbuuid) {
@@ -112,7 +112,7 @@ impl PushedPart {
         }
     }
 
-    /// True if the part is lost according to failover logs alone.
+    /// Returns true if the part is lost according to the failover logs alone.
     fn is_lost_in(&self, logs: &FailoverLogs) -> bool {
         logs.get(self.vbucket).is_some_and(|known| self.is_lost(known, &Branches::new()))
     }
@@ -151,7 +151,7 @@ impl PushedCommit {
         }
     }
 
-    /// The part in a vbucket.
+    /// Returns the part in a vbucket, if there is one.
     pub fn part_of(&self, vbucket: VbucketId) -> Option<&PushedPart> {
         let at = self.parts.binary_search_by_key(&vbucket, |part| part.vbucket);
         at.ok().map(|at| &self.parts[at])

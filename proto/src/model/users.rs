@@ -350,13 +350,14 @@ pub enum UserCommand {
     Create {
         /// The name of the user.
         name: String,
-        /// The first secret of the user; without one the user logs in with a certificate.
-        secret: Option<NewSecret>,
         /// The first secret of the user; a user without a secret logs in with a certificate.
-        limits: UserLimits,
+        secret: Option<NewSecret>,
         /// The limits of the user; zero means the limit of the settings.
-        fresh: Secret32,
+        limits: UserLimits,
         /// Random bytes, which become [`Users::mock_key`] with the first user.
+        fresh: Secret32,
+        /// True for the first user of a cluster, an administrator. Refused with `WrongState` if a
+        /// user exists.
         first: bool,
     },
     /// ALTER USER: changes a user.

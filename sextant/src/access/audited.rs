@@ -13,9 +13,10 @@ use super::calls::Access;
 use crate::audit::Attempt;
 use crate::flow::DefinitionPlace;
 
-/// The access of one statement that the audit lists. Its line is written before the first change is sent.
+/// The access of one audited statement. The audit line is written before the first change is sent.
 ///
-/// A change of a user needs a place among the definitions in flight. The check follows the wait for it, so that it holds when the change is
+/// Each change by a user takes one of a limited number of places for definitions in flight. Rights
+/// are checked after the wait for the place, so that the result still holds when the change is
 /// sent.
 pub struct AuditedAccess {
     access: Access,
@@ -23,13 +24,13 @@ pub struct AuditedAccess {
 }
 
 impl Access {
-    /// The access of one statement of the audit.
+    /// Returns the access for one audited statement.
     pub fn audited(&self, attempt: &Attempt) -> AuditedAccess {
         AuditedAccess { access: self.clone(), attempt: attempt.clone() }
     }
 }
 
-/// A statement that changes something also reads.
+/// Gives access to reads, since a statement that changes something also reads.
 impl Deref for AuditedAccess {
     type Target = Access;
 
@@ -96,7 +97,8 @@ impl AuditedAccess {
         self.cluster.change_coordinators(change, &self.attempt).await
     }
 
-    /// Rolls back the open transaction with a number; false if there is none that the principal may know.
+    /// Rolls back the open transaction with this id. Returns false if there is none, or if the
+    /// principal may not know of it.
     pub async fn cancel_transaction(&self, transaction: TransactionId) -> Result<bool> {
         match self.may_cancel(transaction).await? {
             true => self.cluster.cancel_transaction(transaction, &self.attempt).await,
@@ -104,7 +106,7 @@ impl AuditedAccess {
         }
     }
 
-    /// True if there are open transactions with a number, and the principal may end them.
+    /// Returns true if there are open transactions with this id and the principal may end them.
     async fn may_cancel(&self, transaction: TransactionId) -> Result<bool> {
         let Some(rights) = &self.rights else { return Ok(true) };
         let open = self.cluster.transactions().await?;

@@ -31,55 +31,57 @@ use crate::principal::Principal;
 pub struct Access {
     pub(super) cluster: Arc<dyn Cluster>,
     principal: Principal,
-    /// The rights of a user. `None` for a trusted principal, which may do everything.
+    /// The rights of a user; `None` for a trusted principal, which may do everything.
     pub(super) rights: Option<Arc<Rights>>,
 }
 
 impl Access {
-    /// The access of a trusted principal.
+    /// Creates the access of a trusted principal.
     pub(crate) fn trusted(cluster: Arc<dyn Cluster>) -> Self {
         Self { cluster, principal: Principal::Trusted, rights: None }
     }
 
-    /// The access of a user.
+    /// Creates the access of a user.
     pub(super) fn of_user(rights: Rights) -> Self {
         let principal = Principal::User(Arc::clone(&rights.who));
         Self { cluster: Arc::clone(&rights.cluster), principal, rights: Some(Arc::new(rights)) }
     }
 
-    /// The sender of the requests.
+    /// Returns the sender of the requests.
     pub fn principal(&self) -> &Principal {
         &self.principal
     }
 
-    /// An error unless a check of the rights passes.
+    /// Checks the rights of a user; a trusted principal passes.
     pub(super) fn check(&self, check: impl FnOnce(&Rights) -> Result<()>) -> Result<()> {
         self.rights.as_deref().map_or(Ok(()), check)
     }
 
-    /// The part of the cluster that a user may see now; `None` for a trusted principal. An error if the user was dropped.
+    /// Returns the part of the cluster that a user may see now; `None` for a trusted principal.
+    /// Returns an error if the user was dropped.
     fn view(&self) -> Result<Option<Arc<View>>> {
         self.rights.as_ref().map(|rights| rights.view()).transpose()
     }
 
-    /// An error unless the principal has a privilege on a bucket and its indexes.
+    /// Checks that the principal has a privilege on a bucket and its indexes.
     pub fn may(&self, privilege: Privilege, bucket: BucketId) -> Result<()> {
         self.check(|rights| rights.on(privilege, bucket))
     }
 
-    /// An error unless the principal may send a command. Statements that reveal nodes call it first, so that a user without the privilege
-    /// does not learn which nodes exist.
+    /// Checks that the principal may send a command. Statements that reveal nodes call this method
+    /// first, so that their errors do not reveal to others which nodes exist.
     pub fn may_send(&self, command: &Command) -> Result<()> {
         self.check(|rights| rights.meets(&command.need()))
     }
 
-    /// The newest catalog of this process, restricted to what the principal may see: buckets and indexes without a privilege are left out.
+    /// Returns the newest catalog of this process without the buckets and indexes on which the
+    /// principal has no privilege.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.rights.as_ref().map_or_else(|| self.cluster.catalog(), |rights| rights.shown())
     }
 
-    /// The newest catalog, restricted to the buckets and indexes whose figures of a kind the principal may see; of no kind, to those that it
-    /// may see at all.
+    /// Returns the newest catalog, restricted to the buckets and indexes whose figures of this kind
+    /// the principal may see. Without a kind, it contains all that the principal may see.
     pub fn catalog_of(&self, seen: Option<FigureKind>) -> Result<Arc<Catalog>> {
         match (seen, &self.rights) {
             (Some(FigureKind::Buckets), Some(rights)) => {
@@ -91,13 +93,14 @@ impl Access {
         Ok(self.catalog())
     }
 
-    /// The router whose catalog this is, and the age of its knowledge; `None` if there is no router.
+    /// Returns the router that maintains this process's catalog, and the state of its connection to
+    /// the coordinators; `None` if the process has no router.
     pub fn knowledge(&self) -> Option<(NodeId, Knowledge)> {
         self.cluster.knowledge()
     }
 
-    /// Finds an object in the catalog. If it is absent, this process catches up with the coordinators first: another process may have
-    /// created it a moment ago.
+    /// Finds an object in the catalog. If it is absent, this process first catches up with the
+    /// coordinators, because another process may have just created it.
     pub async fn find<T>(&self, find: impl Fn(&Catalog) -> Option<T>) -> Result<Option<T>> {
         if let Some(found) = find(&self.catalog()) {
             return Ok(Some(found));
@@ -107,7 +110,8 @@ impl Access {
         Ok(find(&self.catalog()))
     }
 
-    /// Returns the index with a name, or the bucket whose documents the name means. Without a coordinator the catalog stays as it is.
+    /// Returns the index with a name, or the bucket that the name of a bucket refers to. While no
+    /// coordinator answers, the present catalog is used.
     pub async fn relation(&self, name: &str) -> Result<Relation> {
         let index = |catalog: &Catalog| catalog.index(name).cloned().map(Relation::Index);
         let bucket = |catalog: &Catalog| catalog.read_bucket(name).cloned().map(Relation::Bucket);
@@ -127,7 +131,8 @@ impl Access {
         }
     }
 
-    /// The users that the principal may know, with the hashes of their secrets, which must never be shown.
+    /// Returns the users that the principal may know. The result contains the hashes of their
+    /// secrets, which must never be shown.
     pub fn users(&self) -> Arc<Users> {
         let users = self.cluster.users();
         match self.view() {
@@ -171,12 +176,13 @@ impl Access {
         }
     }
 
-    /// Counts an error that a client gets.
+    /// Counts an error that is returned to a client.
     pub fn note_error(&self, sqlstate: &'static str) {
         self.cluster.note_error(sqlstate);
     }
 
-    /// Waits until an index serves scans, or a generation of it does; an error if that was dropped.
+    /// Waits until an index, or one generation of it, serves scans. Returns an error if it was
+    /// dropped.
     pub async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()> {
         self.check(|rights| match self.cluster.catalog().indexes.get(&index) {
             Some(info) => rights.one_of(&Privilege::ALL, info.bucket),
@@ -185,7 +191,8 @@ impl Access {
         self.cluster.wait_ready(index, generation).await
     }
 
-    /// Waits until a version of a data set is current, or was current; an error if it has ended otherwise.
+    /// Waits until a version of a data set is current, or has been. Returns an error if it has
+    /// ended without that.
     pub async fn wait_version(&self, data_set: BucketId, version: u64) -> Result<()> {
         self.check(|rights| rights.one_of(&Privilege::ALL, data_set))?;
         self.cluster.wait_version(data_set, version).await
@@ -204,7 +211,7 @@ impl Access {
         self.cluster.rebalance(request, &Attempt::default()).await
     }
 
-    /// An error unless the principal may rebalance an index or all.
+    /// Checks that the principal may rebalance one index, or all.
     pub(super) fn may_rebalance(&self, index: Option<IndexId>) -> Result<()> {
         let need = match index {
             Some(index) => Need::index(Privilege::Rebalance, index),
@@ -214,9 +221,10 @@ impl Access {
     }
 }
 
-/// The reads of documents and indexes.
+/// Reads of documents and indexes.
 impl Access {
-    /// Reads documents by id, now or as a transaction sees them; `None` for missing ones.
+    /// Reads documents by id, at present or in the view of a transaction; `None` for each missing
+    /// document.
     pub async fn get(
         &self,
         bucket: &BucketInfo,
@@ -227,8 +235,8 @@ impl Access {
         self.cluster.get(bucket, ids, view).await
     }
 
-    /// Returns some documents of a bucket, from its projectors. The definition of an index reads documents: its split points and remarks
-    /// reveal some of their values.
+    /// Returns a sample of a bucket's documents from its projectors. The definition of an index
+    /// needs it: split points and remarks reveal some values.
     pub async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
         self.check(|rights| rights.one_of(&[Privilege::Define, Privilege::Scan], bucket.id))?;
         self.cluster.sample(bucket).await
@@ -246,8 +254,8 @@ impl Access {
         Ok(Box::new(AuthorizedBatches::new(scan, Arc::clone(rights), bucket)))
     }
 
-    /// Chooses and leases the epoch that a transaction reads in the bucket of an index, with its moment. For the first read of a
-    /// transaction that may read what is a moment old.
+    /// Chooses and leases the epoch, and its moment, that a transaction reads in the bucket of an
+    /// index. Used for the first read of a transaction that accepts slightly old data.
     pub async fn pin(
         &self,
         index: LocalIndexId,
@@ -258,14 +266,16 @@ impl Access {
         self.pinned(self.cluster.pin(index, consistency, timeout_ms).await?)
     }
 
-    /// Fixes a moment that covers everything acknowledged before in all buckets, and leases the epoch of one bucket at that moment. For the
-    /// first read of a transaction that may write.
+    /// Fixes a moment that covers everything that was acknowledged before in all buckets, and
+    /// leases the epoch of one bucket at that moment. Used for the first read of a transaction that
+    /// may write.
     pub async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>> {
         self.check(|rights| rights.one_of(&READ_OR_WRITE, bucket))?;
         self.pinned(self.cluster.pin_bucket(bucket, timeout_ms).await?)
     }
 
-    /// The oldest epoch that has a write. `InvalidParameter` if the source has lost it.
+    /// Returns the oldest epoch that contains a write; `InvalidParameter` if the source has lost
+    /// the write.
     pub async fn epoch_of(&self, write: &WritePosition, timeout_ms: u64) -> Result<Epoch> {
         self.check(|rights| rights.one_of(&READ_OR_WRITE, write.bucket))?;
         self.cluster.epoch_of(write, timeout_ms).await
@@ -279,7 +289,7 @@ impl Access {
     }
 }
 
-/// The error for a name without an object.
+/// Returns the error for a name without an object.
 pub fn absent(name: &str) -> Error {
     Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
         .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")

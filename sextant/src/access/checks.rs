@@ -1,4 +1,5 @@
-//! The checks before a command: whether the user has what it needs, and the parts of it that a user may not choose.
+//! The checks before a command is sent: the user has the required privileges, and does not set
+//! values that only an administrator may set.
 
 use proto::model::users::{NewSecret, Privilege, UserChange, UserCommand};
 use proto::rpc::command::{Command, Need};
@@ -34,7 +35,7 @@ impl Rights {
         }
     }
 
-    /// Checks that a definition leaves the room that only administrators may use.
+    /// Checks that a definition leaves the room that is reserved for administrators.
     pub(super) fn leaves_reserve(&self, command: &Command) -> Result<()> {
         match self.on_all(Privilege::Admin) {
             Ok(()) => Ok(()),
@@ -42,7 +43,8 @@ impl Rights {
         }
     }
 
-    /// A user's own new password keeps the end date of the previous one: only an administrator may set that date.
+    /// Keeps the end date of the previous password when a user sets a new one for itself: only an
+    /// administrator may set that date.
     pub(super) fn with_own_end(&self, mut command: Command) -> Result<Command> {
         let user = &self.view()?.user;
         if !user.grants.all.allow(Privilege::Admin)
@@ -55,7 +57,8 @@ impl Rights {
         Ok(command)
     }
 
-    /// The advice at a limit of the cluster names what takes most room, which the user may not know.
+    /// Removes the advice of an error at a limit of the cluster, because it names the largest
+    /// objects, which the user may not know.
     pub(super) fn without_names(&self, error: Error) -> Error {
         let knows_all = self.view().is_ok_and(|view| !view.user.grants.all.is_empty());
         match error.code {

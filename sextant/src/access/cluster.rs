@@ -1,4 +1,5 @@
-//! The calls of a cluster, without a word about rights. Tests of the SQL port implement them in memory.
+//! The calls of a cluster, without checks of rights. Tests of the SQL port implement them in
+//! memory.
 
 use std::sync::Arc;
 
@@ -26,17 +27,20 @@ use router::Knowledge;
 use super::open::{BatchSource, BucketTransaction, EpochPin, TransactionView};
 use crate::audit::Attempt;
 
-/// A cluster. A port never holds one: it has an [`Access`](super::Access) with its handles, where each call is described. A cancelled
-/// statement drops its call at any await; requests that are already sent may still take effect.
+/// The calls of a cluster. A port never holds a cluster: it has an [`Access`](super::Access) with
+/// its handles, which describe each call. When a statement is cancelled, its call is dropped at any
+/// await; requests that were sent may still take effect.
 ///
-/// A call that changes more than documents takes the statement of the audit, whose line is written before the first change is sent.
+/// A call that changes anything other than documents takes the audited statement, whose line is
+/// written before the first change is sent.
 #[async_trait]
 pub(crate) trait Cluster: Send + Sync + 'static {
     fn catalog(&self) -> Arc<Catalog>;
     fn users(&self) -> Arc<Users>;
     fn knowledge(&self) -> Option<(NodeId, Knowledge)>;
     fn note_error(&self, sqlstate: &'static str);
-    /// Waits until the catalog of this process shows what the coordinators know. An error if it does not.
+    /// Waits until the catalog of this process contains all that the coordinators have committed.
+    /// Returns an error if they do not answer.
     async fn catch_up(&self) -> Result<()>;
     async fn command(&self, proposal: Proposal, attempt: &Attempt) -> Result<Outcome>;
     async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()>;

@@ -1,22 +1,28 @@
-//! The access of sessions and requests to the cluster: the one layer that decides what a user may do.
+//! The access of sessions and requests to the cluster: the one layer that decides what a user may
+//! do.
 //!
-//! A port gets an [`Access`] for the principal of its connection or request ([`AccessProvider`]), and nothing else that leads to the
-//! cluster. What changes something is on a handle: documents are changed by a [`Writer`] of their bucket, and definitions, users, places and
-//! nodes by an [`AuditedAccess`], which belongs to one statement of the audit. A call that has no handle cannot be made.
+//! A port gets an [`Access`] for the principal of its connection or request ([`AccessProvider`]),
+//! and nothing else that leads to the cluster. Changes require a handle: documents are changed by a
+//! [`Writer`] of their bucket, and definitions, users, placements and nodes by an
+//! [`AuditedAccess`], which belongs to one audited statement. Without a handle such a call cannot
+//! be made.
 //!
-//! Each call checks the rights of a user by the newest users that this process knows, not by those of the log-in. So a grant that is
-//! withdrawn counts from the next call on, also in an open transaction and for the next batch of a scan (`wrapped`). A trusted principal may
-//! do everything.
+//! Each call checks the rights of a user by the newest users that this process has received, not by
+//! those of the log-in. So the withdrawal of a grant takes effect from the next call on, also in an
+//! open transaction and for the next batch of a scan (`wrapped`). A trusted principal may do
+//! everything.
 //!
-//! Everything is refused unless the user has a privilege for it. A bucket on which it has none does not exist for it, with its indexes:
-//! the catalog that it gets lacks them (`view`), and a call that names one is answered by the same code in the same way as a call that
-//! names nothing. A bucket on which it has some privilege, but not the needed one, is named in the refusal.
+//! Everything is refused unless the user has a privilege for it. A bucket on which a user has no
+//! privilege does not exist for that user, nor do its indexes: they are missing in the user's
+//! catalog (`view`), and a call that names one gets the answer of a call with an unknown name. If
+//! the user has some privilege on a bucket, but not the required one, the refusal names the bucket.
 //!
-//! Names are one space: CREATE reports that a name is taken, even by a bucket or an index that the user may not know.
+//! Names are one space: CREATE reports that a name is taken, even by a bucket or an index that the
+//! user may not know.
 //!
-//! A command has the number of the bucket for which it is allowed, so it cannot reach another one of the same name.
-//! `tests/tests/clusters/doors` runs each statement, call and page for each kind of user, and fails when one is not in
-//! its tables.
+//! A command contains the id of the bucket for which it was checked, so it cannot reach another
+//! bucket of that name. `tests/tests/clusters/doors` runs each statement, call and page for each
+//! kind of user, and fails when its tables lack a statement, call or page.
 
 mod audited;
 mod calls;

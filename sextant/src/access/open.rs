@@ -1,4 +1,5 @@
-//! What stays open after a call: scans, leases and transactions; and the values of calls.
+//! The handles that stay open after a call (scans, leases and transactions), and the values of
+//! calls.
 
 use std::sync::Arc;
 
@@ -15,25 +16,25 @@ use router::ScanBatch;
 /// The index or bucket that a SELECT reads.
 #[derive(Clone, Debug)]
 pub enum Relation {
-    /// An index: scanned.
+    /// An index, which is scanned.
     Index(Arc<IndexInfo>),
-    /// A bucket: its documents are read by id.
+    /// A bucket, whose documents are read by id.
     Bucket(Arc<BucketInfo>),
 }
 
-/// Figures of a cluster.
+/// The kinds of figures in a cluster's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureKind {
-    /// Of buckets and indexes: their moves, slices, holds.
+    /// Figures of buckets and indexes: their moves, slices, holds.
     Buckets,
-    /// Of the cluster: its nodes and processes.
+    /// Figures of the cluster: its nodes and processes.
     Cluster,
 }
 
 /// The view that a transaction has of a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransactionView {
-    /// The epoch that it reads; `None` for the present.
+    /// The epoch that the transaction reads; `None` for the present state.
     pub snapshot: Option<Epoch>,
     /// The transaction's own changes in the bucket.
     pub own: Option<OwnView>,
@@ -43,16 +44,16 @@ pub struct TransactionView {
 /// a commit is rolled back.
 #[async_trait]
 pub trait BucketTransaction: Send + Sync {
-    /// The number of the transaction.
+    /// Returns the id of the transaction.
     fn id(&self) -> TransactionId;
 
-    /// The bucket that the transaction changes.
+    /// Returns the bucket that the transaction changes.
     fn bucket(&self) -> &BucketInfo;
 
-    /// The transaction's changes so far; `None` before the first.
+    /// Returns the transaction's changes so far; `None` before the first change.
     fn own(&self) -> Option<OwnView>;
 
-    /// An error if it is known that the projector has lost the transaction.
+    /// Returns an error if the projector is known to have lost the transaction.
     fn check(&self) -> Result<()> {
         Ok(())
     }
@@ -60,18 +61,19 @@ pub trait BucketTransaction: Send + Sync {
     /// Writes documents: all of them or none. Returns the number of documents created, replaced or removed.
     async fn write(&self, snapshot: Option<Epoch>, writes: CheckedWrites) -> Result<u64>;
 
-    /// Takes back the changes after a place.
+    /// Rolls back the changes after a place (to a savepoint).
     async fn back_to(&self, place: TransactionPlace) -> Result<()>;
 
-    /// Commits all changes, durably, or none of them. With participants, its bucket decides, and the others are prepared.
+    /// Commits all changes durably, or none of them. With participants, this bucket decides, and
+    /// the others are already prepared.
     async fn commit(
         &self,
         snapshot: Option<Epoch>,
         participants: &[BucketId],
     ) -> Result<WriteReply>;
 
-    /// Prepares the changes for a commit over several buckets, under the number that the transaction has in the deciding bucket. Returns
-    /// the number of documents.
+    /// Prepares the changes for a commit over several buckets, under the id that the transaction
+    /// has in the deciding bucket. Returns the number of changed documents.
     async fn prepare(
         &self,
         snapshot: Option<Epoch>,
@@ -79,17 +81,18 @@ pub trait BucketTransaction: Send + Sync {
         participants: &[BucketId],
     ) -> Result<u64>;
 
-    /// Ends what is prepared.
+    /// Commits or rolls back a prepared transaction.
     async fn decide(&self, joint: TransactionId, decision: Decision) -> Result<WriteReply>;
 }
 
 /// A lease on an epoch and on its moment, which stay readable until the lease is dropped.
 #[async_trait]
 pub trait EpochPin: Send + Sync {
-    /// The epoch that is leased.
+    /// Returns the leased epoch.
     fn epoch(&self) -> Epoch;
 
-    /// The catalog from before the lease: the generations of indexes that serve in it stay readable as well.
+    /// Returns the catalog from just before the lease. The generations of indexes that serve in it
+    /// stay readable as well.
     fn catalog(&self) -> Arc<Catalog>;
 
     /// Leases the epoch of another bucket at the same moment.
@@ -99,7 +102,7 @@ pub trait EpochPin: Send + Sync {
 /// The batches of a scan. Dropping it ends the scan.
 #[async_trait]
 pub trait BatchSource: Send {
-    /// The epoch that the scan reads.
+    /// Returns the epoch that the scan reads.
     fn epoch(&self) -> Epoch;
 
     /// Returns the next batch, `None` after the last.
@@ -111,9 +114,9 @@ pub trait BatchSource: Send {
     /// Ends the page after a number of rows.
     fn end_page_after(&mut self, rows: u64);
 
-    /// True if the page has its rows.
+    /// Returns true if the page has all of its rows.
     fn page_is_full(&self) -> bool;
 
-    /// The token with which the scan continues after the returned rows; `None` at the end.
+    /// Returns the token with which the scan continues after the returned rows; `None` at the end.
     fn token(&self) -> Result<Option<String>>;
 }

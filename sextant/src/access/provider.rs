@@ -1,4 +1,4 @@
-//! Makes the access of each principal.
+//! Creates the access of each principal.
 
 use std::sync::Arc;
 
@@ -11,13 +11,14 @@ use super::view::Views;
 use crate::flow::Definitions;
 use crate::principal::Principal;
 
-/// Makes the access of sessions and requests.
+/// Creates the access of sessions and requests.
 pub trait AccessProvider: Send + Sync + 'static {
-    /// The access of a principal to the cluster.
+    /// Returns the access of a principal to the cluster.
     fn access_of(&self, principal: Principal) -> Access;
 }
 
-/// Gives users what they may do by the newest users of a cluster, and a trusted principal everything.
+/// An access provider that checks users by the newest users of a cluster; a trusted principal may
+/// do everything.
 pub struct Authorization {
     cluster: Arc<dyn Cluster>,
     clock: Arc<dyn Clock>,
@@ -26,7 +27,8 @@ pub struct Authorization {
 }
 
 impl Authorization {
-    /// The access to a cluster, with the places of definitions of its process.
+    /// Creates the provider of a cluster. `definitions` are the places for definitions in flight of
+    /// this process.
     pub(crate) fn new(
         cluster: Arc<dyn Cluster>,
         clock: Arc<dyn Clock>,

@@ -9,8 +9,9 @@ use proto::{Error, Result};
 
 use super::view::View;
 
-/// Leaves out the reports of buckets and indexes that a user may not see. The differences between topology and reports are text about all
-/// of them: only a user that may see the whole cluster gets them.
+/// Removes the reports of buckets and indexes that a user may not see. The differences between
+/// topology and reports are a text about all of them, so they stay only for a user that may see the
+/// whole cluster.
 pub(super) fn restricted(mut status: CoordinatorStatus, view: &View) -> CoordinatorStatus {
     let shown = view.shown();
     let bucket = |id: &BucketId| shown.buckets.contains_key(id);
@@ -30,7 +31,8 @@ pub(super) fn restricted(mut status: CoordinatorStatus, view: &View) -> Coordina
     status
 }
 
-/// The users that a user may know: all with [`Privilege::Admin`] on all, and itself otherwise.
+/// Returns the users that a user may know: all users for an administrator, and otherwise only the
+/// user itself.
 pub(super) fn users(known: &Arc<Users>, user: &Arc<User>) -> Arc<Users> {
     if user.grants.all.allow(Privilege::Admin) {
         return Arc::clone(known);
@@ -39,7 +41,8 @@ pub(super) fn users(known: &Arc<Users>, user: &Arc<User>) -> Arc<Users> {
     Arc::new(Users { cas: known.cas, by_name, ..Users::default() })
 }
 
-/// The results of a commit in the buckets that a user may know. The reason of a failure may name another one.
+/// Returns the results of a commit in the buckets that a user may know. The error of a failed
+/// search is replaced if it may name another bucket.
 pub(super) fn committed(found: Result<Vec<WriteReply>>, view: &View) -> Result<Vec<WriteReply>> {
     let is_whole = view.user.grants.all.allow(Privilege::Monitor);
     let found = found.map_err(|error| match is_whole {

@@ -1,4 +1,4 @@
-//! The rights of a user, by the newest grants that this process knows.
+//! The rights of a user, according to the newest grants that this process has received.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use crate::flow::{DefinitionPlace, Definitions};
 use crate::principal::{LoggedInUser, Principal};
 use crate::quoted_name::quoted_name;
 
-/// The privileges that let a transaction read or write a bucket.
+/// The privileges of which one suffices for a transaction in a bucket.
 pub(super) const READ_OR_WRITE: [Privilege; 2] = [Privilege::Scan, Privilege::Write];
 
 /// The rights of a logged-in user. A check costs a few comparisons while neither the users nor the catalog change.
@@ -25,12 +25,13 @@ pub(super) struct Rights {
     pub(super) cell: Arc<ViewCell>,
     pub(super) cluster: Arc<dyn Cluster>,
     pub(super) clock: Arc<dyn Clock>,
-    /// The definitions in flight, of all users of this process.
+    /// The places for definitions in flight, of all users of this process.
     pub(super) definitions: Definitions,
 }
 
 impl Rights {
-    /// The part of the cluster that the user may know now. An error if it was dropped, or the proof of its identity was withdrawn.
+    /// Returns the part of the cluster that the user may see now. Returns an error if the user was
+    /// dropped, or the credential of the log-in was withdrawn.
     pub(super) fn view(&self) -> Result<Arc<View>> {
         let users = self.cluster.users();
         let user = still_valid(&users, &self.who, self.clock.unix_ms()).ok_or_else(|| {
@@ -43,12 +44,12 @@ impl Rights {
         Ok(self.cell.get(&self.cluster.catalog(), &users, user))
     }
 
-    /// The part of the catalog that the user may see; empty if the user was dropped.
+    /// Returns the part of the catalog that the user may see; empty if the user was dropped.
     pub(super) fn shown(&self) -> Arc<Catalog> {
         self.view().map(|view| Arc::clone(view.shown())).unwrap_or_default()
     }
 
-    /// An error unless the user has a privilege on all.
+    /// Checks that the user has a privilege on all buckets.
     pub(super) fn on_all(&self, privilege: Privilege) -> Result<()> {
         match self.view()?.user.grants.all.allow(privilege) {
             true => Ok(()),
@@ -56,12 +57,13 @@ impl Rights {
         }
     }
 
-    /// An error unless the user has a privilege on a bucket. If it has none at all, there is no such bucket for it.
+    /// Checks that the user has a privilege on a bucket. Without any privilege on the bucket, the
+    /// error is that of an unknown bucket.
     pub(super) fn on(&self, privilege: Privilege, bucket: BucketId) -> Result<()> {
         self.one_of(&[privilege], bucket)
     }
 
-    /// An error unless the user has one of some privileges on a bucket.
+    /// Checks that the user has one of some privileges on a bucket.
     pub(super) fn one_of(&self, privileges: &[Privilege], bucket: BucketId) -> Result<()> {
         let view = self.view()?;
         let own = view.on(bucket);
@@ -76,26 +78,28 @@ impl Rights {
         Err(self.lacks(privileges[0], &format!("bucket {name:?}"), &quoted_name(&name)))
     }
 
-    /// An error unless the user has a privilege on the bucket of an index. Returns the bucket.
+    /// Checks that the user has a privilege on the bucket of an index. Returns the bucket.
     pub(super) fn on_index(&self, privilege: Privilege, index: LocalIndexId) -> Result<BucketId> {
         let bucket = self.cluster.catalog().local_index(index).map(|info| info.bucket);
         let bucket = bucket.ok_or_else(gone)?;
         self.on(privilege, bucket).map(|()| bucket)
     }
 
-    /// True if a transaction is the user's own. Its owner begins with the principal, whose name is quoted.
+    /// Returns true if a transaction is the user's own: its `owner` begins with the quoted name of
+    /// the principal.
     pub(super) fn is_own(&self, owner: &str) -> bool {
         let principal = Principal::User(Arc::clone(&self.who)).to_string();
         let rest = owner.strip_prefix(&principal);
         rest.is_some_and(|rest| rest.starts_with(", "))
     }
 
-    /// True for the name of the user itself.
+    /// Returns true if `user` is the name of the user itself.
     pub(super) fn is_self(&self, user: &str) -> bool {
         user == self.who.name
     }
 
-    /// Records the change in which the user has set its own password: all its other sessions end.
+    /// Records the change by which the user has set its own password. This session continues; all
+    /// other sessions of the user end.
     pub(super) fn note_own_password(&self, cas: u64) {
         self.who.own_change.store(cas, Ordering::Relaxed);
     }
@@ -115,8 +119,8 @@ impl Rights {
     }
 }
 
-/// The error for a number without an object, or of an object that the user may not know. It contains no name, since the user may have
-/// guessed the number.
+/// Returns the error for an id without an object, or for an object that the user may not know. It
+/// contains no name, since the user may have guessed the id.
 pub(super) fn gone() -> Error {
     Error::new(ErrorCode::Unknown, "there is no such bucket or index any more")
         .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")

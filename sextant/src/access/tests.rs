@@ -38,7 +38,8 @@ fn on(buckets: &[(u64, Privilege)]) -> Grants {
     Grants { all: Default::default(), buckets: buckets.iter().map(each).collect() }
 }
 
-/// Buckets 1 and 2 with the indexes 1 and 2, and a data set 3 whose version has bucket 4 with index 4.
+/// Returns a catalog of the buckets 1 and 2 with the indexes 1 and 2, and the data set 3 with the
+/// version 4 and the index 4.
 fn catalog() -> Arc<Catalog> {
     let bucket = |id: u64| {
         let info =
@@ -83,7 +84,7 @@ fn catalog() -> Arc<Catalog> {
     })
 }
 
-/// An index of the bucket with the same number.
+/// Returns an index on the bucket with this id.
 fn index(id: u64) -> (IndexId, Arc<IndexInfo>) {
     let spec = IndexSpec::new(format!("i{id}"), format!("b{id}"));
     let info = IndexInfo::new(IndexId(id), BucketId(id), spec, vec![vec![NodeId(9)]]);
@@ -159,7 +160,7 @@ fn the_views_of_users_without_sessions_are_forgotten() {
     assert!(Arc::ptr_eq(&held, &views.of(UserId(0))));
 }
 
-/// `SHOW USERS` of a user that is no administrator has one row.
+/// `SHOW USERS` of a user that is not an administrator has one row.
 #[test]
 fn a_user_knows_itself_and_an_administrator_knows_all() {
     let own = user(on(&[(1, Privilege::Admin)]));
@@ -172,8 +173,9 @@ fn a_user_knows_itself_and_an_administrator_knows_all() {
     assert!(Arc::ptr_eq(&super::reports::users(&known, &admin), &known));
 }
 
-/// The parts of one check: the user still exists, the view is the newest, and its privileges. The best of many short rounds counts:
-/// other work of the machine interrupts the others.
+/// A check consists of three parts: the user still exists, the view is the newest, and the
+/// privileges suffice. The best of many short rounds counts, because other work of the machine
+/// slows down the rest.
 #[test]
 fn a_check_of_a_prepared_statement_takes_less_than_a_microsecond() {
     let catalog = catalog();
@@ -213,7 +215,8 @@ fn a_password_is_valid_until_its_time_and_not_after_it() {
     assert!(still_valid(&users, &who, 1_000).is_none());
 }
 
-/// The times that two true things take, each in its best round. Their rounds take turns, since a machine is not always equally fast.
+/// Returns the durations of two checks, each in its best round. Their rounds alternate, since the
+/// speed of a machine varies.
 fn best_of(checks: [&dyn Fn() -> bool; 2]) -> [Duration; 2] {
     const CHECKS: u32 = 100;
     let round = |check: &dyn Fn() -> bool| {

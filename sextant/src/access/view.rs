@@ -1,8 +1,9 @@
 //! The part of the cluster that one user may see.
 //!
-//! A view is made of one catalog and one state of the users. It is rebuilt when either has changed; both are shared values, so comparing
-//! two pointers is enough. The objects in the filtered catalog are those of the catalog itself. A plan of a prepared statement is kept as
-//! long as its objects are the same, so it stays in use over changes elsewhere.
+//! A view is computed from one catalog and one state of the users, and again when either has
+//! changed; both are shared values, so two comparisons of pointers detect that. The filtered
+//! catalog shares its objects with the whole catalog. A plan of a prepared statement stays valid as
+//! long as its objects are unchanged, so changes of other objects do not affect it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,14 +13,15 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, UserId};
 use proto::model::users::{Privilege, Privileges, User, Users};
 
-/// The part of the catalog that a user may see, at one moment.
+/// The part of the catalog that a user may see, computed from one catalog and one state of the
+/// users.
 pub(super) struct View {
     /// The whole catalog.
     catalog: Arc<Catalog>,
     users: Arc<Users>,
-    /// The user of the view.
+    /// The user whose view it is.
     pub(super) user: Arc<User>,
-    /// The data set of each bucket that is a version.
+    /// The data set of each bucket that is a version of one.
     data_sets: BTreeMap<BucketId, BucketId>,
     shown: OnceLock<Arc<Catalog>>,
     monitored: OnceLock<Arc<Catalog>>,
@@ -44,28 +46,31 @@ impl View {
         Arc::ptr_eq(&self.catalog, catalog) && Arc::ptr_eq(&self.users, users)
     }
 
-    /// The bucket that users know a bucket by: the data set of a version, and any other bucket itself.
+    /// Returns the bucket under which users know a bucket: the data set of a version, and otherwise
+    /// the bucket itself.
     pub(super) fn user_bucket(&self, bucket: BucketId) -> BucketId {
         *self.data_sets.get(&bucket).unwrap_or(&bucket)
     }
 
-    /// The privileges on a bucket, or on the data set that it is a version of.
+    /// Returns the user's privileges on a bucket; those on its data set, if the bucket is a
+    /// version.
     pub(super) fn on(&self, bucket: BucketId) -> Privileges {
         self.user.grants.on(self.user_bucket(bucket))
     }
 
-    /// The catalog with the buckets on which the user has a privilege.
+    /// Returns the catalog of the buckets on which the user has a privilege.
     pub(super) fn shown(&self) -> &Arc<Catalog> {
         self.shown.get_or_init(|| self.with_buckets(|privileges| !privileges.is_empty()))
     }
 
-    /// The catalog with the buckets whose figures the user may see.
+    /// Returns the catalog of the buckets whose figures the user may see.
     pub(super) fn monitored(&self) -> &Arc<Catalog> {
         self.monitored
             .get_or_init(|| self.with_buckets(|privileges| privileges.allow(Privilege::Monitor)))
     }
 
-    /// The part of a catalog that the user may see. `catalog` may be an older one than that of the view.
+    /// Returns the part of a catalog that the user may see. `catalog` may be older than that of the
+    /// view.
     pub(super) fn shown_of(&self, catalog: &Arc<Catalog>) -> Arc<Catalog> {
         match Arc::ptr_eq(&self.catalog, catalog) {
             true => Arc::clone(self.shown()),
@@ -87,7 +92,8 @@ impl View {
     }
 }
 
-/// A catalog with only the named buckets and their indexes, and without other information about the rest.
+/// Returns a catalog that contains only these buckets, their indexes, and no information about
+/// other objects.
 fn restricted(whole: &Catalog, buckets: &BTreeSet<BucketId>) -> Catalog {
     let named = |id: &BucketId| buckets.contains(id);
     let of_named = |index: &&proto::model::index::IndexInfo| named(&index.bucket);
@@ -131,7 +137,8 @@ fn chosen<K: Ord + Clone, V: Clone>(
 pub(super) struct ViewCell(ArcSwapOption<View>);
 
 impl ViewCell {
-    /// The view at a catalog and a state of the users.
+    /// Returns the user's view of a catalog and a state of the users; computes it if the stored one
+    /// is of others.
     pub(super) fn get(
         &self,
         catalog: &Arc<Catalog>,
@@ -149,22 +156,23 @@ impl ViewCell {
     }
 }
 
-/// The views of users. They are kept between the requests of a user, which has no session over gRPC.
+/// The views of users. A view outlives a request, because a user of gRPC has no session.
 #[derive(Default)]
 pub(super) struct Views(Mutex<BTreeMap<UserId, Arc<ViewCell>>>);
 
-/// The number of users above which users without sessions and requests are forgotten: all that a cluster can have. Their catalogs have
-/// no more buckets together than there are grants in all.
+/// The number of users above which the views of users without sessions and requests are dropped:
+/// all users that a cluster can have. Together their catalogs have no more buckets than the limit
+/// of grants.
 const CELLS_KEPT: usize = 1_024;
 
 impl Views {
-    /// The number of users that are remembered.
+    /// Returns the number of users with a view.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// The view of a user.
+    /// Returns the view of a user.
     pub(super) fn of(&self, user: UserId) -> Arc<ViewCell> {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cell) = cells.get(&user) {

@@ -1,4 +1,5 @@
-//! Transactions, leases and scans of a user. Each checks the rights at every step, so that a withdrawn grant ends it.
+//! Transactions, leases and scans of a user. Each step checks the user's rights, so a withdrawn
+//! grant ends them.
 
 use std::sync::Arc;
 
@@ -15,20 +16,21 @@ use router::ScanBatch;
 use super::open::{BatchSource, BucketTransaction, EpochPin};
 use super::rights::{READ_OR_WRITE, Rights};
 
-/// A transaction in a bucket.
+/// A transaction of a user in a bucket.
 pub(super) struct AuthorizedTransaction {
     inner: Arc<dyn BucketTransaction>,
     rights: Arc<Rights>,
 }
 
 impl AuthorizedTransaction {
-    /// A transaction that has begun.
+    /// Wraps a transaction, which then checks the user's rights at each step.
     pub(super) fn new(inner: Arc<dyn BucketTransaction>, rights: Arc<Rights>) -> Self {
         Self { inner, rights }
     }
 
-    /// The user knows the bucket of a transaction that it has begun. A refusal must not look like the loss of the bucket either: then the
-    /// outcome of a commit would be unknown.
+    /// Checks that the user may still write. The user knows the bucket already, so the refusal
+    /// names it. It must also differ from the loss of the bucket, which would make the outcome of a
+    /// commit unknown.
     fn may_write(&self) -> Result<()> {
         self.rights.on(Privilege::Write, self.inner.bucket().id).map_err(|error| match error.code {
             ErrorCode::Unknown => {
@@ -86,13 +88,14 @@ impl BucketTransaction for AuthorizedTransaction {
         self.inner.prepare(snapshot, joint, participants).await
     }
 
-    /// Never refused: the commit in the deciding bucket is made, or not, and its other buckets follow it.
+    /// Forwards the decision without a check of rights: the deciding bucket has already committed
+    /// or not, and the other buckets follow.
     async fn decide(&self, joint: TransactionId, decision: Decision) -> Result<WriteReply> {
         self.inner.decide(joint, decision).await
     }
 }
 
-/// A lease on an epoch.
+/// A lease of a user on an epoch.
 pub(super) struct AuthorizedPin {
     inner: Box<dyn EpochPin>,
     rights: Arc<Rights>,
@@ -124,7 +127,7 @@ impl EpochPin for AuthorizedPin {
     }
 }
 
-/// The batches of a scan.
+/// The batches of a user's scan.
 pub(super) struct AuthorizedBatches {
     inner: Box<dyn BatchSource>,
     rights: Arc<Rights>,
@@ -132,7 +135,7 @@ pub(super) struct AuthorizedBatches {
 }
 
 impl AuthorizedBatches {
-    /// A scan of an index of a bucket that has begun.
+    /// Wraps a scan of an index of `bucket`, which then checks the user's rights at each batch.
     pub(super) fn new(inner: Box<dyn BatchSource>, rights: Arc<Rights>, bucket: BucketId) -> Self {
         Self { inner, rights, bucket }
     }

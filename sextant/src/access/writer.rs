@@ -1,4 +1,4 @@
-//! The handle of the changes of documents.
+//! The handle for one change of documents.
 
 use std::sync::Arc;
 
@@ -16,14 +16,16 @@ use super::calls::Access;
 use super::open::BucketTransaction;
 use super::wrapped::AuthorizedTransaction;
 
-/// One change of the documents of a bucket, which its principal may make now. The next one needs another handle, and with it another check.
+/// A handle for one change of a bucket's documents, which its principal may make now. The next
+/// change needs another handle, and so another check.
 pub struct Writer<'a> {
     access: &'a Access,
     bucket: &'a Arc<BucketInfo>,
 }
 
 impl Access {
-    /// The handle of one change of the documents of a bucket. An error unless the principal may write them.
+    /// Returns the handle for one change of a bucket's documents; an error unless the principal may
+    /// write them.
     pub fn writer<'a>(&'a self, bucket: &'a Arc<BucketInfo>) -> Result<Writer<'a>> {
         self.may(Privilege::Write, bucket.id)?;
         Ok(Writer { access: self, bucket })
@@ -36,8 +38,9 @@ impl Writer<'_> {
         self.access.cluster.write(self.bucket, writes).await
     }
 
-    /// Begins a transaction that writes documents, under a number that it has in other buckets already, or a new one. Nothing is sent
-    /// before its first write. `owner` names its session in status reports.
+    /// Begins a transaction that writes documents. `id` is the id that the transaction already has
+    /// in other buckets; `None` gives it a new one. Nothing is sent before the first write. `owner`
+    /// names the session in status reports.
     pub fn begin(
         self,
         owner: &str,
@@ -50,28 +53,30 @@ impl Writer<'_> {
         })
     }
 
-    /// The end of the bucket's durable history, after which a producer continues.
+    /// Returns the end of the bucket's durable history, after which a producer continues.
     pub async fn positions(self) -> Result<Cut> {
         self.access.cluster.positions(self.bucket).await
     }
 
-    /// Pushes mutations to the owners of their vbuckets. While a vbucket is handed over, the push waits for the new owner.
+    /// Pushes mutations to the owners of their vbuckets. During the hand-over of a vbucket, the
+    /// push waits for the new owner.
     pub async fn push(self, request: PushRequest) -> Result<PushReply> {
         self.access.cluster.push(self.bucket, request).await
     }
 
-    /// Keeps mutations of a producer's transaction at the owners of their vbuckets. While a vbucket is handed over, the call waits for
-    /// the new owner.
+    /// Adds mutations to a producer's transaction at the owners of their vbuckets. During the
+    /// hand-over of a vbucket, the call waits for the new owner.
     pub async fn push_in(self, request: TransactionPush) -> Result<TransactionPushed> {
         self.access.cluster.push_in(self.bucket, request).await
     }
 
-    /// Commits a producer's transaction at the owners of its vbuckets, which may change meanwhile.
+    /// Commits a producer's transaction at the owners of its vbuckets, even if the owners change
+    /// during the call.
     pub async fn commit_pushed(self, commit: PushedCommit) -> Result<PushReply> {
         self.access.cluster.commit_pushed(self.bucket, commit).await
     }
 
-    /// Rolls a producer's transaction back at all owners of vbuckets.
+    /// Rolls back a producer's transaction at all owners of vbuckets.
     pub async fn abort_pushed(self, transaction: ProducerTransactionId) -> Result<()> {
         self.access.cluster.abort_pushed(self.bucket, transaction).await
     }

@@ -1,10 +1,11 @@
 //! Waits for the end of a build.
 //!
-//! A build belongs to the catalog, not to the statement that waits for it: the statement watches the catalog of its
-//! router until the index serves, has another definition, or was dropped. `CANCEL BUILD` is a command that removes an
-//! index only while it is in `backfill`, so it never removes one that has just become `online`. An ALTER INDEX over a
-//! version of a data set that has lost a partition is restarted over the next version, and its statement waits for
-//! that.
+//! A build belongs to the catalog, not to the statement that waits for it: the statement watches
+//! the catalog of its router until the index serves, has another definition, or was dropped.
+//! `CANCEL BUILD` is a command that removes an index only while it is in `backfill`, so it never
+//! removes an index that has just begun to serve. If the build of an ALTER INDEX needs a partition
+//! that the version has lost, the build is restarted over the next version, and its statement waits
+//! for that.
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 use router::Router;
 
-/// Waits until an index serves scans, or a generation of it does. An error if its build has ended otherwise.
+/// Waits until an index, or one generation of it, serves scans. Returns an error if its build has
+/// ended otherwise.
 pub(super) async fn wait_ready(
     router: &Router,
     index: IndexId,
@@ -42,7 +44,8 @@ pub(super) async fn wait_ready(
     }
 }
 
-/// The generation that has replaced another one: it has the same definition, and is over another version of the data set.
+/// Returns the generation that has replaced another one over the next version of a data set, with
+/// an equal definition.
 fn successor(catalog: &Catalog, gone: &IndexInfo) -> Option<LocalIndexId> {
     let shown = catalog.indexes.get(&gone.id).filter(|shown| shown.state.is_read())?;
     let next = catalog.next_generation(gone.id).into_iter().chain([shown]);
@@ -52,7 +55,8 @@ fn successor(catalog: &Catalog, gone: &IndexInfo) -> Option<LocalIndexId> {
     next.filter(is_same).map(|info| info.local_id()).next()
 }
 
-/// Waits until a version of a data set is current, or was. An error if its loading has ended otherwise.
+/// Waits until a version of a data set is current, or has been. Returns an error if its loading has
+/// ended otherwise.
 pub(super) async fn wait_version(router: &Router, data_set: BucketId, number: u64) -> Result<()> {
     // A catalog from before the statement does not contain the version.
     let is_decided = |catalog: &Catalog| {
@@ -101,7 +105,7 @@ fn find(catalog: &Catalog, index: IndexId, id: Option<LocalIndexId>) -> Option<&
     }
 }
 
-/// The error of a build whose index was dropped.
+/// Returns the error for a build whose index was dropped.
 fn ended(catalog: &Catalog, index: IndexId, before: Option<&IndexInfo>) -> Error {
     if let Some(info) = before.filter(|info| !catalog.buckets.contains_key(&info.bucket)) {
         let (name, bucket) = (&info.spec.name, &info.spec.bucket);

@@ -10,34 +10,35 @@ use proto::lock::lock;
 use proto::model::ids::IndexId;
 use tokio::time::Instant;
 
-/// The upper bounds of the classes of a latency, in seconds.
+/// The upper bounds of the buckets of a latency histogram, in seconds.
 const LATENCY_S: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
-/// The number of indexes with counts; the counts of dropped ones are forgotten before that. The catalog has at most half
-/// as many indexes.
+/// The limit of indexes with counters. Counters of dropped indexes are removed first. The catalog
+/// has at most half as many indexes.
 const INDEXES_MAX: usize = 4096;
 
 /// Counters of the SQL and gRPC ports since the process started.
 #[derive(Debug)]
 pub struct Counters {
-    /// Scans started.
+    /// The number of scans started.
     pub scans: Counter<u64, AtomicU64>,
-    /// Rows returned by scans.
+    /// The number of rows returned by scans.
     pub scan_rows: Counter<u64, AtomicU64>,
-    /// Documents written or deleted.
+    /// The number of documents written or deleted.
     pub documents: Counter<u64, AtomicU64>,
-    /// Replicated commands.
+    /// The number of replicated commands.
     pub commands: Counter<u64, AtomicU64>,
-    /// The times until a scan has its epoch and its first rows are requested.
+    /// The times from a request until the scan has its epoch and its first rows are requested.
     pub scan_start: Histogram,
-    /// Times from the start of a scan to its end, the client's reading included.
+    /// The times from the start of a scan to its end, including the client's reading.
     pub scan_whole: Histogram,
-    /// Times of writes.
+    /// The durations of writes.
     pub write: Histogram,
-    /// Times of replicated commands.
+    /// The durations of replicated commands.
     pub command: Histogram,
     index_scans: Mutex<BTreeMap<IndexId, u64>>,
-    /// By SQLSTATE. The states are constants of this build, so there is a bounded number of them.
+    /// The number of errors by SQLSTATE. The states are constants of this build, so their number is
+    /// bounded.
     errors: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -60,7 +61,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Counts a scan that has begun.
+    /// Counts a scan that was requested at `asked` and has begun.
     pub fn scan_begun(&self, index: IndexId, asked: Instant) {
         self.scans.inc();
         self.scan_start.observe(asked.elapsed().as_secs_f64());
@@ -70,19 +71,20 @@ impl Counters {
         }
     }
 
-    /// Counts an error that a client gets.
+    /// Counts an error that is returned to a client.
     pub fn failed(&self, sqlstate: &'static str) {
         *lock(&self.errors).entry(sqlstate).or_default() += 1;
     }
 
-    /// The scans of each index for which `exists` holds; the counts of others are forgotten.
+    /// Returns the number of scans of each index for which `exists` returns true; removes the
+    /// counts of others.
     pub fn index_scans(&self, exists: impl Fn(IndexId) -> bool) -> BTreeMap<IndexId, u64> {
         let mut scans = lock(&self.index_scans);
         scans.retain(|index, _| exists(*index));
         scans.clone()
     }
 
-    /// The number of errors by SQLSTATE.
+    /// Returns the number of errors by SQLSTATE.
     pub fn errors(&self) -> BTreeMap<&'static str, u64> {
         lock(&self.errors).clone()
     }

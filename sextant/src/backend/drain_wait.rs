@@ -11,10 +11,12 @@ use proto::{Error, ErrorCode, Result};
 use router::Router;
 use tokio::time::timeout;
 
-/// The time that `DRAIN NODE` waits for the leader to plan the moves. Some slices may have no possible target.
+/// The time limit of `DRAIN NODE` for the leader to plan the moves. Some slices may have no
+/// possible target.
 const PLANNED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Waits until the indexes that serve have moves for all their slices on a draining node, if there is a place for them.
+/// Waits until all slices of serving indexes on a draining node have moves, as far as there are
+/// targets, for at most [`PLANNED_WITHIN`].
 pub(super) async fn wait_planned(router: &Router, node: NodeId) {
     let serves = |index: &&Arc<IndexInfo>| index.state == IndexState::Maintenance;
     let is_planned = |catalog: &Catalog| {
@@ -24,14 +26,15 @@ pub(super) async fn wait_planned(router: &Router, node: NodeId) {
     let _ = timeout(PLANNED_WITHIN, router.wait_catalog(is_planned)).await;
 }
 
-/// Waits until no slice is left on a draining node. An error if the node is an indexer that is not drained, or not any more.
+/// Waits until no slice is left on a draining node. Returns an error if the node is an indexer that
+/// is not being drained, or no longer.
 pub(super) async fn wait_drained(router: &Router, node: NodeId) -> Result<()> {
     let is_decided = |catalog: &Catalog| decided(catalog, node).is_some();
     let catalog = router.wait_catalog(is_decided).await;
     decided(&catalog, node).unwrap_or(Ok(()))
 }
 
-/// The end of the wait at a catalog; `None` while slices are left.
+/// Returns the result of the wait according to a catalog; `None` while slices are left.
 fn decided(catalog: &Catalog, node: NodeId) -> Option<Result<()>> {
     let is_indexer = catalog.nodes.get(&node).is_some_and(|info| info.role == Role::Indexer);
     if is_indexer && !catalog.draining.contains(&node) {

@@ -1,7 +1,8 @@
 //! Keeps the open transactions of this process open.
 //!
-//! A projector rolls back a transaction without calls, because the process of its session may have ended. One task renews all of them,
-//! bucket by bucket: most transactions end before their first renewal, and need no separate task.
+//! A projector rolls back a transaction without calls, because the process of its session may have
+//! ended. One task renews all transactions, bucket by bucket; most end before their first renewal,
+//! so a task for each would be wasteful.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,10 +19,10 @@ use tokio::time::{Instant, timeout};
 
 use super::source_calls::SourceCalls;
 
-/// Time between two calls for a transaction: two of them may be late.
+/// The interval between two renewals of a transaction: two of them may be late.
 const KEEP_EVERY: Duration = Duration::from_millis(TRANSACTION_KEPT_MS / 3);
-/// The time limit of a call, less than the interval between two calls: a projector that does not answer delays no other
-/// one.
+/// The time limit of a call, less than the interval between two renewals, so that a projector that
+/// does not answer delays no other projector.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
 /// The transactions of this process that are open at a projector.
@@ -31,7 +32,8 @@ pub(super) struct TransactionKeeper {
     open: Arc<Mutex<Open>>,
 }
 
-/// The transactions of a bucket, each with a flag that is set when the projector does not know it any more.
+/// The transactions of a bucket. The flag of each is set when the projector no longer knows the
+/// transaction.
 type OfBucket = (Arc<BucketInfo>, BTreeMap<TransactionId, Arc<AtomicBool>>);
 
 #[derive(Default)]
@@ -42,12 +44,13 @@ struct Open {
 }
 
 impl TransactionKeeper {
-    /// A keeper without transactions.
+    /// Creates a keeper without transactions.
     pub fn new(calls: SourceCalls, env: Env) -> Self {
         Self { calls, env, open: Arc::default() }
     }
 
-    /// Renews a transaction that its projector knows, from now on. `is_lost` becomes true once it does not know it any more.
+    /// Renews a transaction from now on. `is_lost` becomes true when its projector no longer knows
+    /// the transaction.
     pub fn keep(&self, bucket: &Arc<BucketInfo>, id: TransactionId, is_lost: &Arc<AtomicBool>) {
         let mut open = lock(&self.open);
         let of_bucket = open.buckets.entry(bucket.id);
@@ -62,7 +65,7 @@ impl TransactionKeeper {
         }
     }
 
-    /// Asks for a transaction no longer.
+    /// Ends the renewal of a transaction.
     pub fn release(&self, bucket: BucketId, id: TransactionId) {
         let mut open = lock(&self.open);
         let Some((_, of_bucket)) = open.buckets.get_mut(&bucket) else { return };

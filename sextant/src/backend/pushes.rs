@@ -1,7 +1,8 @@
 //! The calls of producers into their buckets: mutations, transactions and commits.
 //!
-//! A vbucket may be handed over meanwhile. A call is sent to the present owners, and repeated for the vbuckets that no owner has accepted,
-//! for at most [`NOT_HOME_WAIT`]. An owner that has accepted its share does not get it again.
+//! A vbucket may be handed over during a call. A call is sent to the present owners, and repeated
+//! for the vbuckets that no owner has accepted, for at most `NOT_HOME_WAIT`. An owner that has
+//! accepted its share does not receive the share again.
 
 use std::collections::BTreeSet;
 
@@ -16,11 +17,11 @@ use tokio::time::Instant;
 
 use super::source_calls::{NOT_HOME_PAUSE, NOT_HOME_WAIT, SourceCalls, in_doubt};
 
-/// The part of a call to the owners of several vbuckets that they have not accepted yet.
+/// The part of a call that the owners of its vbuckets have not accepted yet.
 trait Share: Clone {
-    /// Leaves out the vbuckets whose owners have taken their shares.
+    /// Removes the vbuckets in `taken`, whose owners have accepted their shares.
     fn leave_out(&mut self, taken: &BTreeSet<VbucketId>);
-    /// True if nothing is left.
+    /// Returns true if no vbucket is left.
     fn is_taken(&self) -> bool;
 }
 
@@ -55,8 +56,8 @@ impl Share for PushedCommitRequest {
     }
 }
 
-/// Calls the owners of vbuckets until each has accepted its share. Returns the answer for each vbucket. The time limit of hand-overs also
-/// ends the calls if no owner accepts.
+/// Calls the owners of vbuckets until each has accepted its share, for at most [`NOT_HOME_WAIT`].
+/// Returns the answer for each vbucket.
 async fn until_taken<S: Share, R, F>(
     bucket: &BucketInfo,
     mut left: S,

@@ -1,8 +1,10 @@
-//! The kinds of values in a sample of an index, for notices about comparisons that no row can satisfy.
+//! The kinds of values in a sample of an index, for notices about comparisons that no row can
+//! satisfy.
 //!
-//! A sample consists of the entries at both ends of the index, as many as the first batches contain. The leading column is ordered by type
-//! first, so if both of its ends are of one kind, all of its values are. A sample is taken once for all sessions of a process,
-//! is kept for a minute, and is waited for only a moment: without one there is no notice.
+//! A sample consists of the entries at both ends of the index, as many as the first batches
+//! contain. The leading column is ordered by type first, so if both of its ends are of one kind,
+//! all of its values are. A sample is taken once for all sessions of a process and kept for
+//! `KEPT`. A statement waits for it at most `WITHIN`; without a sample there is no notice.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -25,21 +27,22 @@ use crate::sql::plan::Kinds;
 const ENTRIES_MAX: u64 = 100;
 /// The time for which a statement waits for a sample.
 const WITHIN: Duration = Duration::from_millis(100);
-/// The age at which a sample is taken again, when a statement needs it.
+/// The age from which a sample is taken again, when a statement needs it.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// A sample, or the place of one that is being taken.
+/// A sample, or a placeholder while the sample is being taken.
 struct Sample {
     asked: Instant,
     kinds: Arc<OnceCell<Option<Arc<Kinds>>>>,
 }
 
-/// The samples that a process has.
+/// The samples of a process.
 #[derive(Default)]
 pub struct Samples(Mutex<BTreeMap<LocalIndexId, Sample>>);
 
 impl Samples {
-    /// The kinds of values in a sample of an index; `None` if it takes too long. The caller may read the index.
+    /// Returns the kinds of values in a sample of an index; `None` if that takes longer than
+    /// `WITHIN`. The caller must have the right to read the index.
     pub async fn kinds(&self, access: &Access, index: &IndexInfo) -> Option<Arc<Kinds>> {
         let kinds = {
             let mut samples = lock(&self.0);
@@ -69,7 +72,7 @@ async fn sample(access: &Access, index: &IndexInfo) -> Result<Kinds> {
     Ok(kinds)
 }
 
-/// A scan from one end of an index, after the entries without a leading value.
+/// Returns a scan from one end of an index, after the entries without a leading value.
 fn request(index: &IndexInfo, reverse: bool) -> ScanRequest {
     let (low, high) = match index.spec.keys.first() {
         Some(key) => values_known(key.descending),

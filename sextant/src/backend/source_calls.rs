@@ -1,4 +1,4 @@
-//! Calls to the projectors of a bucket, and when they are tried again.
+//! Calls to the projectors of a bucket, with their retries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use tokio::time::Instant;
 
 use super::counters::Counters;
 
-/// The time limit of a call's wait for a vbucket that is being handed over, or for a bucket that another copy takes
-/// over.
+/// The time limit of a call's wait during the hand-over of a vbucket, or until another copy of a
+/// bucket leads.
 pub(super) const NOT_HOME_WAIT: Duration = Duration::from_secs(5);
-/// Time for which a write waits for a projector that does not have a new bucket yet. A projector makes some ten buckets
-/// in a second.
+/// The time limit of a write's wait for a projector that does not have a new bucket yet. A
+/// projector creates some ten buckets per second.
 const NEW_BUCKET_WAIT: Duration = Duration::from_secs(30);
-/// Pause between two tries.
+/// The pause between two attempts.
 pub(super) const NOT_HOME_PAUSE: Duration = Duration::from_millis(20);
 
-/// Calls the projectors of buckets; cheap to clone.
+/// A caller of the projectors of buckets; cheap to clone.
 #[derive(Clone)]
 pub(super) struct SourceCalls {
     pub(super) router: Arc<Router>,
@@ -38,7 +38,8 @@ impl SourceCalls {
         source_of(&*self.directory, bucket, |node| catalog.nodes.get(&node).cloned())
     }
 
-    /// Reads from the projector of a bucket. While the bucket moves to another projector, the read waits.
+    /// Reads from the projector of a bucket. During a move of the bucket to another projector, the
+    /// read is retried for at most [`NOT_HOME_WAIT`].
     pub(super) async fn read_from<T, F: Future<Output = Result<T>>>(
         &self,
         bucket: &BucketInfo,
@@ -91,15 +92,16 @@ impl SourceCalls {
         self.read_from(bucket, read).await
     }
 
-    /// Returns an error if a bucket was dropped. Its projector may receive the drop later than this router, and would still write until
-    /// then.
+    /// Returns an error if a bucket was dropped. Its projector may receive the drop later than this
+    /// router, and would still accept writes until then.
     pub(super) fn check_present(&self, bucket: &BucketInfo) -> Result<()> {
         // The bucket is from a catalog of this router: if a newer catalog lacks it, it was dropped.
         let is_present = self.router.catalog().buckets.contains_key(&bucket.id);
         if is_present { Ok(()) } else { Err(dropped(bucket)) }
     }
 
-    /// Adds the bucket's name to the error that its projector does not have it. The projector knows only the number of a dropped bucket.
+    /// Adds the bucket's name to a projector's error that it does not have the bucket. The
+    /// projector knows only the id of a dropped bucket.
     pub(super) fn named(&self, bucket: &BucketInfo, error: Error) -> Error {
         let name = &bucket.name;
         let was_dropped = self.check_present(bucket).is_err();
@@ -113,14 +115,16 @@ impl SourceCalls {
         }
     }
 
-    /// True if another copy of the bucket may answer soon, a short time after the first try.
+    /// Returns true if another copy of the bucket may soon lead and answer: the bucket has others,
+    /// and the first attempt was less than [`NOT_HOME_WAIT`] ago.
     fn may_lead_soon(&self, bucket: &BucketInfo, began: Instant) -> bool {
         let catalog = self.router.catalog();
         let has_others = catalog.copies.get(&bucket.id).is_some_and(|copies| copies.wanted > 1);
         has_others && began.elapsed() < NOT_HOME_WAIT
     }
 
-    /// Writes to the projector of a bucket, which may not have a new bucket yet.
+    /// Writes to the projector of a bucket; retries while the projector does not have the new
+    /// bucket yet, or another copy may take over, and nothing was written.
     pub(super) async fn write_to<T, F: Future<Output = Result<T>>>(
         &self,
         bucket: &BucketInfo,
@@ -151,7 +155,7 @@ impl SourceCalls {
         }
     }
 
-    /// Counts the documents of a write, and its time.
+    /// Counts the documents of a write, and its duration.
     pub(super) async fn counted(
         &self,
         write: impl Future<Output = Result<WriteReply>>,
@@ -168,7 +172,7 @@ fn dropped(bucket: &BucketInfo) -> Error {
     Error::new(ErrorCode::Unknown, format!("bucket \"{}\" was dropped", bucket.name))
 }
 
-/// Says of a write whose connection was lost that its outcome is unknown.
+/// Changes the error of a write whose connection was lost: its outcome is unknown.
 pub(super) fn in_doubt(error: Error) -> Error {
     if error.code != ErrorCode::Interrupted {
         return error;

@@ -1,7 +1,8 @@
 //! A transaction at the projector of its bucket.
 //!
-//! The projector rolls back a transaction without calls, so this process renews it as long as the session has it (`kept`). A transaction
-//! that is dropped without a commit is rolled back by a call, so that the projector need not wait for that time.
+//! The projector rolls back a transaction without calls, so this process renews it as long as the
+//! session holds it (`kept`). A transaction that is dropped without a commit is rolled back by a
+//! call, so that the projector need not wait for that time.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,20 +28,22 @@ use super::keep_alive::TransactionKeeper;
 use super::source_calls::{NOT_HOME_PAUSE, SourceCalls};
 use crate::access::BucketTransaction;
 
-/// Bits of a transaction's number: a client that has only floating-point numbers can show it.
+/// The number of bits of a transaction's id: a client that has only floating-point numbers can show
+/// it exactly.
 const ID_BITS: u32 = 53;
 
-/// The time for which a commit is retried: a projector that restarts, or another copy that takes over, has an answer by
-/// then.
+/// The time for which a commit is retried: long enough for a projector to restart, or for another
+/// copy to take over.
 const COMMIT_WAIT: Duration = Duration::from_secs(15);
 
-/// The additional time limit of the last call.
+/// The time limit of the last call, beyond [`COMMIT_WAIT`].
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
-/// Time limit for a projector's list of transactions.
+/// The time limit for a projector's list of transactions.
 const LIST_WAIT: Duration = Duration::from_secs(2);
 
-/// The open transactions, each with its projector. A projector that does not answer is left out.
+/// Returns the open transactions, each with its projector. Projectors that do not answer are
+/// omitted.
 pub(super) async fn open_transactions(
     calls: &SourceCalls,
 ) -> Vec<(Arc<dyn ProjectorApi>, TransactionStatus)> {
@@ -55,18 +58,19 @@ pub(super) async fn open_transactions(
     lists.await.into_iter().flatten().collect()
 }
 
-/// True if an error leaves open what became of a commit.
+/// Returns true if an error leaves the outcome of a commit open, so that the step is repeated.
 fn asks_again(error: &Error) -> bool {
     use ErrorCode::{Cancelled, Interrupted, NotOwner, Unavailable};
     matches!(error.code, Unavailable | Cancelled | NotOwner | Interrupted)
 }
 
-/// The error of a commit without an answer within the time limit.
+/// Returns the error of a commit without an answer within the time limit.
 fn silent() -> Error {
     Error::new(ErrorCode::Cancelled, "the projector does not answer")
 }
 
-/// The error of a retried commit, with the reason of the retry. Only a refusal means that nothing was committed.
+/// Returns the error of a retried commit, with the reason of the retry. Only a refusal means that
+/// nothing was committed.
 fn explained(error: Error, first: Option<Error>) -> Error {
     use ErrorCode::{Cancelled, InDoubt, Interrupted};
     let was_lost =
@@ -80,14 +84,15 @@ fn explained(error: Error, first: Option<Error>) -> Error {
     }
 }
 
-/// The error of a commit whose outcome is unknown.
+/// Returns the error of a commit whose outcome is unknown.
 fn in_doubt(error: Error) -> Error {
     let message = format!("{}; the transaction may have been committed", error.message);
     Error::new(ErrorCode::InDoubt, message).with_hint("look at the data before you write again")
 }
 
-/// The results of a transaction's commit in its buckets. Returns an error if no commit is found and a bucket could not be searched, because
-/// it has no leader or its projector does not answer.
+/// Returns the results of a transaction's commit in its buckets. Returns an error if no commit is
+/// found and a bucket could not be searched, because it has no leader or its projector does not
+/// answer.
 pub(super) async fn find_commit(
     calls: &SourceCalls,
     transaction: TransactionId,
@@ -137,7 +142,7 @@ pub(super) struct ClusterTransaction {
     place: Mutex<TransactionPlace>,
     /// The number of commits of the bucket when the transaction began; zero before the first answer.
     behind: AtomicU64,
-    /// True once the projector may have something of it.
+    /// True once the projector may have received something of the transaction.
     was_sent: AtomicBool,
     has_ended: AtomicBool,
     /// True once the projector has answered that it does not know the transaction.
@@ -145,7 +150,7 @@ pub(super) struct ClusterTransaction {
 }
 
 impl ClusterTransaction {
-    /// A transaction that the projector does not know yet.
+    /// Creates a transaction that the projector does not know yet.
     pub fn new(
         calls: SourceCalls,
         kept: Arc<TransactionKeeper>,
@@ -180,7 +185,8 @@ impl ClusterTransaction {
         }
     }
 
-    /// Calls a step of a commit until there is an answer: a step whose answer was lost returns the same answer again.
+    /// Repeats a step of a commit until it is answered. A repeated step returns the answer that was
+    /// lost.
     async fn ask<T, F: Future<Output = Result<T>>>(
         &self,
         step: impl Fn(Arc<dyn ProjectorApi>) -> F,
@@ -208,7 +214,8 @@ impl ClusterTransaction {
         }
     }
 
-    /// Records that the projector does not keep the transaction any more, or soon will not.
+    /// Ends the renewal of the transaction, because the projector does not keep it any more, or
+    /// soon will not.
     fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
         self.kept.release(self.bucket.id, self.id);

@@ -149,7 +149,7 @@ pub struct Quiet {
 }
 
 impl Quiet {
-    /// Returns a watch over these calls with the limits of a process.
+    /// Creates a watch over the calls of a connection, with the limits of a process.
     pub fn new(calls: Arc<Calls>, flow: &Flow) -> Self {
         let idle = flow.limits.grpc_idle;
         let first = FIRST_WITHIN.min(idle.unwrap_or(FIRST_WITHIN));

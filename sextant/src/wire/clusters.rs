@@ -53,7 +53,8 @@ impl OwnCluster {
         self.accept_cluster(cluster_of(caller))
     }
 
-    /// Returns an error if a cluster that was read from a caller's headers is another one.
+    /// Returns an error if `theirs`, the cluster in a caller's headers, is not the cluster of this
+    /// process.
     pub fn accept_cluster(&self, theirs: Option<ClusterId>) -> Result<(), Status> {
         let (Some(own), Some(theirs)) = (self.get(), theirs) else { return Ok(()) };
         if own == theirs {

@@ -1,4 +1,5 @@
-//! The statements of one query text, and the messages up to one Sync, over a whole cluster: they are one transaction.
+//! Tests the statements of one query text, and the messages up to one Sync, over a whole cluster:
+//! each of the two is one transaction.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -11,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_postgres::Client;
 
-/// A connection on which a test writes messages, as drivers with batches do.
+/// A connection on which a test writes batches of messages, as drivers do.
 struct Pipeline(TcpStream);
 
 impl Pipeline {
@@ -25,7 +26,8 @@ impl Pipeline {
         pipeline
     }
 
-    /// Executes statements with one Sync at the end. Returns the command tags and the SQLSTATE of errors, then the status.
+    /// Executes statements with one Sync at the end. Returns their command tags or the SQLSTATE of
+    /// an error, and then the transaction status.
     async fn run(&mut self, statements: &[&str]) -> Vec<String> {
         let message = |kind: u8, body: &[u8]| {
             [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()

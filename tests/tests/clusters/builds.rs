@@ -1,6 +1,7 @@
-//! Builds that are watched, cancelled, and that outlive the statement that has begun them.
+//! Tests builds that are watched, cancelled, and that outlive the statement that has begun them.
 //!
-//! Most of them wait for an indexer that is down, so that they do not end before the test has checked them.
+//! Most of them wait for an indexer that is down, so that they do not end before the test has
+//! checked them.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -15,15 +16,15 @@ use proto::model::ids::NodeId;
 use tests::harness::{TestCluster, eventually, sql};
 use tokio_postgres::{Client, NoTls};
 
-/// The number of the first indexer.
+/// The node id of the first indexer.
 const INDEXER: NodeId = NodeId(200);
-/// Documents with tags, and the tags of each.
+/// The number of documents with tags.
 const DOCUMENTS: u64 = 3_000;
 const TAGS: u64 = 400;
-/// The bytes of fragments that exist in any case: of writes during the build, and of merges.
+/// The bytes of fragments that exist in any case, from writes during the build and from merges.
 const OTHER_BYTES: u64 = 1 << 20;
 
-/// A row of `SHOW INDEXES`.
+/// The values of a row of `SHOW INDEXES`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Shown {
     state: String,
@@ -32,7 +33,7 @@ struct Shown {
     seconds_left: Option<u64>,
 }
 
-/// The row of an index in SHOW INDEXES, if there is one.
+/// Returns the row of an index in SHOW INDEXES, if there is one.
 async fn shown(client: &Client, name: &str) -> Option<Shown> {
     let rows = sql::simple(client, "SHOW INDEXES").await.expect("a list");
     let row = rows.into_iter().find(|row| row[0].as_deref() == Some(name))?;
@@ -51,7 +52,7 @@ async fn fill(client: &Client) {
     assert_eq!(stored.expect("COPY"), DOCUMENTS);
 }
 
-/// Writes documents without tags until it is stopped; returns their number.
+/// Writes documents without tags until `stop` is set; returns their number.
 async fn write_on(client: &Client, stop: &AtomicBool) -> u64 {
     let mut written = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -64,14 +65,15 @@ async fn write_on(client: &Client, stop: &AtomicBool) -> u64 {
     written
 }
 
-/// The bytes of all fragments of all indexers.
+/// Returns the bytes of all fragments of all indexers.
 fn fragment_bytes(data: &Path) -> u64 {
     let entries = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten();
     let nodes = entries(data).flat_map(|node| entries(&node.path().join("fragments")));
     nodes.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
 }
 
-/// Polls a build until a condition holds, and checks that its percentage never decreases.
+/// Polls a build until `is_enough` returns true, and checks that its percentage never decreases.
+/// Returns the polled rows.
 async fn watch(client: &Client, name: &str, is_enough: impl Fn(&Shown) -> bool) -> Vec<Shown> {
     let (mut seen, began) = (Vec::<Shown>::new(), Instant::now());
     loop {
@@ -91,7 +93,7 @@ async fn watch(client: &Client, name: &str, is_enough: impl Fn(&Shown) -> bool) 
     }
 }
 
-/// The SQLSTATE, message and hint of a statement's error.
+/// Returns the SQLSTATE, the message and the hint of a statement's error.
 fn told(done: Result<(), tokio_postgres::Error>) -> (String, String, String) {
     let error = done.expect_err("an error");
     let of_server = error.as_db_error().expect("from the server");
@@ -235,7 +237,7 @@ async fn lose_connection(cluster: &TestCluster, create: &str, other: &Client) {
     assert!(done.is_err(), "the connection was lost");
 }
 
-/// A session that has written in its transaction and does nothing more holds no build and no statement that defines.
+/// A session that has written in its transaction, and is idle, delays no build and no DDL.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_transaction_with_writes_holds_no_build() {
     let cluster = TestCluster::start(1, 3).await;

@@ -1,4 +1,5 @@
-//! The outcome of a transaction: queried by another session, and by COMMIT itself when its projector was down.
+//! Tests the outcome of a transaction, queried by another session, and by COMMIT itself after its
+//! projector was down.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

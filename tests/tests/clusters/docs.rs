@@ -1,6 +1,7 @@
-//! The documents match the product. Each SQL block of `docs/sql.md` runs in psql, in order, on one cluster; the text
-//! block after it is psql's output. The tables of `docs/configuration.md` are generated from the command line.
-//! `UPDATE=1` rewrites the text blocks and tables.
+//! Tests that the documents match the product. Each SQL block of `docs/sql.md` runs in psql, in
+//! order, on one cluster; the text block after it is psql's output. The tables of
+//! `docs/configuration.md` are generated from the command line. `UPDATE=1` rewrites the text blocks
+//! and tables.
 #![allow(clippy::disallowed_methods, reason = "a test that runs psql and reads a document")]
 
 use std::io::Write;
@@ -98,7 +99,7 @@ fn the_examples_of_the_sql_document_print_its_output() {
     }
 }
 
-/// The options of a subcommand as a table.
+/// Returns a table of the options of a subcommand.
 fn settings(subcommand: &str) -> String {
     let cli = Cli::command();
     let command = cli.find_subcommand(subcommand).expect("the subcommand exists");

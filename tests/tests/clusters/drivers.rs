@@ -1,4 +1,5 @@
-//! `tokio-postgres` against a whole cluster: features of drivers beyond single statements.
+//! Tests features of drivers beyond single statements, with `tokio-postgres` against a whole
+//! cluster.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -14,7 +15,8 @@ use tests::harness::sql::{self, Numeric};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-/// A cluster with a bucket `b` of numbered documents, an index `i` over the numbers, and a session.
+/// Starts a cluster with a bucket `b` of numbered documents and an index `i` over the numbers, and
+/// opens a session.
 async fn numbered(documents: usize) -> (TestCluster, Client) {
     let cluster = TestCluster::start(1, 2).await;
     let client = cluster.sql().await;
@@ -134,7 +136,8 @@ async fn results_are_binary_for_each_type() {
     assert_eq!((row.get::<_, i64>(2), row.get::<_, i64>(3)), (i64::MIN, 2));
 }
 
-/// About 20 MB of rows, more than the socket buffers hold, so that the server waits for the reader.
+/// Fills a bucket with about 20 MB of rows, more than the socket buffers hold, so that the server
+/// waits for the reader; returns a session.
 async fn wide(cluster: &TestCluster) -> Client {
     let client = cluster.sql().await;
     sql::run(
@@ -255,7 +258,7 @@ async fn each_sqlstate_is_reached_and_the_session_survives() {
     assert_eq!(sql::value(&client, "SELECT count(*) FROM i").await, "20");
 }
 
-/// 57014: the statement timed out.
+/// Tests SQLSTATE 57014: the statement timed out.
 async fn times_out(client: &Client) {
     sql::run(client, "INSERT INTO b (id, doc) VALUES ('t', '{}')").await;
     let position = sql::value(client, "SHOW write_position").await;
@@ -270,7 +273,7 @@ async fn times_out(client: &Client) {
     sql::run(client, "DELETE FROM b WHERE id = 't'").await;
 }
 
-/// 72000: an index that was built after the transaction's epoch cannot answer at it.
+/// Tests SQLSTATE 72000: an index that was built after the transaction's epoch cannot answer at it.
 async fn snapshot_too_old(cluster: &TestCluster) {
     let (reader, other) = (cluster.sql().await, cluster.sql().await);
     sql::run(&reader, "BEGIN READ ONLY").await;

@@ -1,5 +1,5 @@
-//! Members go down and return while statements run: a replica serves the scans of a dead indexer, another coordinator
-//! leads, and no entry is lost or doubled.
+//! Tests statements that run while members fail and return: a replica serves the scans of a dead
+//! indexer, another coordinator leads, and no entry is lost or doubled.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -13,7 +13,7 @@ use proto::model::ids::NodeId;
 use tests::harness::{TestCluster, eventually, sql};
 use tokio_postgres::Client;
 
-/// The number of the first indexer.
+/// The node id of the first indexer.
 const INDEXER: NodeId = NodeId(200);
 
 async fn insert(client: &Client, from: u32, to: u32) {
@@ -22,7 +22,7 @@ async fn insert(client: &Client, from: u32, to: u32) {
     assert_eq!(stored.expect("COPY"), u64::from(to - from));
 }
 
-/// The numbers in an index, asserted to be distinct.
+/// Returns the numbers in an index, and asserts that they are distinct.
 async fn numbers(client: &Client, index: &str) -> BTreeSet<u32> {
     let rows = sql::simple(client, &format!("SELECT n FROM {index} ORDER BY n")).await;
     let rows = rows.unwrap_or_else(|error| panic!("{index}: {error:?}"));
@@ -68,7 +68,8 @@ async fn a_replica_serves_the_scans_of_a_dead_indexer() {
     assert_eq!(numbers(client, "copied").await, (0..4000).collect());
 }
 
-/// Once the leader calls the dead node silent, a scan that needs it fails at once and names index, slice and node.
+/// Once the leader counts the dead node as silent, a scan that needs it fails immediately, and its
+/// error names the index, the slice and the node.
 async fn what_is_lost_is_named_at_once(client: &Client) {
     let node = INDEXER.0.to_string();
     eventually("SHOW NODES calls the dead node silent", || async {

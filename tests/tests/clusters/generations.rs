@@ -1,4 +1,5 @@
-//! Transactions and scans that go on in the generation in which they began, and builds of generations that are cancelled.
+//! Tests transactions and scans that continue in the generation in which they began, and cancelled
+//! builds of generations.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -11,10 +12,10 @@ use proto::model::ids::NodeId;
 use tests::harness::{TestCluster, eventually, sql};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-/// Documents of the bucket.
+/// The number of documents of the bucket.
 const DOCUMENTS: u64 = 500;
 
-/// A cluster with documents in an index.
+/// Starts a cluster with documents in an index, and opens a session.
 async fn cluster() -> (TestCluster, Client) {
     let cluster = TestCluster::start(1, 3).await;
     let client = cluster.sql().await;
@@ -33,7 +34,7 @@ async fn count(client: &Client) -> Option<u64> {
     rows[0][0].as_ref()?.parse().ok()
 }
 
-/// The notes of `SHOW SLICES` about the index.
+/// Returns the notes of `SHOW SLICES` about the index.
 async fn notes(client: &Client) -> Vec<String> {
     let rows = sql::simple(client, "SHOW SLICES").await.expect("a list");
     rows.into_iter().filter_map(|row| row.last().cloned().flatten()).collect()

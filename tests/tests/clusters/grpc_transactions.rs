@@ -1,4 +1,5 @@
-//! Transactions of gRPC clients: own changes in scans, conflicts, failed requests, strangers, time-outs, lost transactions.
+//! Tests transactions of gRPC clients: own changes in scans, conflicts, failed requests, other
+//! clients, time-outs, lost transactions.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -31,7 +32,7 @@ impl Transactions {
         self.client().begin(request).await.map(tonic::Response::into_inner)
     }
 
-    /// Begins a transaction that writes blindly, or with a snapshot; returns its number.
+    /// Begins a transaction that writes blindly, or with a snapshot; returns its id.
     async fn begun(&self, snapshot: bool) -> u64 {
         let request = BeginRequest { bucket: "b".into(), snapshot, idle_timeout_ms: 0 };
         let begun = self.begin(request).await.expect("begun");
@@ -68,14 +69,14 @@ impl Transactions {
         self.client().abort(AbortRequest { transaction }).await.map(|_| ())
     }
 
-    /// The ids of an index as a transaction sees them, in the order of the index.
+    /// Returns the ids of an index that a transaction sees, in the order of the index.
     async fn seen(&self, transaction: u64) -> Vec<String> {
         let request = ScanRequest { transaction, ..all("by_n") };
         let scanned = scan(&self.0, request).await.expect("rows");
         ids(&scanned).into_iter().map(str::to_owned).collect()
     }
 
-    /// The ids of an index at a write position, outside of transactions.
+    /// Returns the ids of an index at a write position, outside of transactions.
     async fn shown_at(&self, position: &str) -> Vec<String> {
         let request = ScanRequest { at_plus: position.into(), ..all("by_n") };
         let scanned = scan(&self.0, request).await.expect("rows");
@@ -98,7 +99,8 @@ async fn indexed() -> (TestCluster, Transactions, Client) {
     (cluster, transactions, client)
 }
 
-/// A request that writes in a bucket; in that of Begin without a name.
+/// Returns a request that writes in a bucket. The request that begins a transaction has no bucket
+/// name.
 fn request(transaction: u64, bucket: &str, writes: Vec<DocumentWrite>) -> MutationsRequest {
     MutationsRequest { transaction, writes, bucket: bucket.to_owned() }
 }
@@ -117,7 +119,7 @@ fn delete(id: &str) -> DocumentWrite {
     DocumentWrite { id: id.into(), kind: Some(Kind::Delete(true)) }
 }
 
-/// The number of open transactions that have changes.
+/// Returns the number of open transactions that have changes.
 async fn open(client: &Client) -> usize {
     sql::simple(client, "SHOW TRANSACTIONS").await.expect("transactions").len()
 }

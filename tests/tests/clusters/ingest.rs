@@ -1,4 +1,5 @@
-//! gRPC ingest against a whole cluster: streams of writes, and streams of mutations that their producer numbers.
+//! Tests gRPC ingest against a whole cluster: streams of writes, and streams of mutations that
+//! their producer numbers.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -159,7 +160,7 @@ struct Producer {
 }
 
 impl Producer {
-    /// The vbucket of an id, by the published hash.
+    /// Returns the vbucket of an id, by the published hash.
     fn vbucket(&self, id: &str) -> u32 {
         (xxhash_rust::xxh3::xxh3_64(id.as_bytes()) % self.vbuckets) as u32
     }
@@ -192,7 +193,7 @@ async fn push(
     replies.into_inner().collect().await
 }
 
-/// The positions with a seqno above zero.
+/// Returns the positions with a seqno above zero, as (vbucket, vbuuid, seqno).
 async fn positions(channel: &Channel) -> Vec<(u32, u64, u64)> {
     let mut client = IngestClient::new(channel.clone());
     let reply = client.positions(PositionsRequest { bucket: "p".into() }).await.expect("positions");

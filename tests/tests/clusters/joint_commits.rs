@@ -1,4 +1,4 @@
-//! Transactions of SQL sessions over several buckets.
+//! Tests transactions of SQL sessions over several buckets.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

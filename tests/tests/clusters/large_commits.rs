@@ -1,4 +1,4 @@
-//! Commits that are larger than the memory of their indexers.
+//! Tests commits that are larger than the memory of their indexers.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tests::harness::{TestCluster, number_from_env, sql};
 use tokio_postgres::Client;
 
-/// The documents as JSON lines; each document is in both indexes.
+/// Returns the documents as JSON lines; each document is in both indexes.
 fn lines(documents: std::ops::Range<u64>) -> String {
     let mut lines = String::new();
     for n in documents {
@@ -22,7 +22,8 @@ fn lines(documents: std::ops::Range<u64>) -> String {
     lines
 }
 
-/// The value of a statement in the transaction's own view. The indexers may take longer to receive its changes than a scan waits for them.
+/// Returns the value of a query in the transaction's own view. It retries, because the indexers may
+/// take longer to receive the changes than a scan waits for them.
 async fn own_view(client: &Client, sql: &str) -> String {
     let began = Instant::now();
     loop {
@@ -37,7 +38,7 @@ async fn own_view(client: &Client, sql: &str) -> String {
     }
 }
 
-/// `DOCUMENTS=500000` makes it larger, and prints how long it takes.
+/// `DOCUMENTS=500000` makes the commit larger; the test prints its duration.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_larger_than_the_memory_of_its_indexers_is_seen_as_a_whole() {
     let documents = number_from_env("DOCUMENTS", 60_000);

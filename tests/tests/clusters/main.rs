@@ -1,6 +1,7 @@
-//! Clients of whole clusters, which run in the process of the test.
+//! Tests of clients of whole clusters, which run in the process of the test.
 //!
-//! One program for many files, which is linked once. `cargo test -p tests --test clusters psql::` runs one file.
+//! One program contains many files, so that it is linked once.
+//! `cargo test -p tests --test clusters psql::` runs one file.
 
 mod batches;
 mod builds;

@@ -28,7 +28,8 @@ const ROUNDS: u64 = 20;
 const PHASES: usize = 7;
 /// The number of scans of each index after each phase.
 const SCANS: usize = 5;
-/// Numbers of document ids: a few, so that documents are often replaced, and many, so that scans have several batches.
+/// The numbers of distinct document ids: a few, so that documents are often replaced, and many, so
+/// that scans have several batches.
 const IDS: [usize; 4] = [20, 90, 90, 600];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -54,14 +55,14 @@ struct Round {
     rng: Rng,
     /// The session that writes and scans.
     client: Client,
-    /// The session that defines indexes, and writes while the other one reads in a transaction.
+    /// The session that defines indexes, and that writes while `client` reads in a transaction.
     other: Arc<Client>,
     name: String,
     ids: usize,
     bucket: Bucket,
     /// The indexes that serve scans.
     indexes: Vec<Index>,
-    /// The indexes that are defined and not built.
+    /// The indexes that are defined but not built.
     deferred: Vec<Index>,
     defined: usize,
     scans: usize,
@@ -141,7 +142,8 @@ impl Round {
         (index, building)
     }
 
-    /// Sometimes defines an index to be built later, builds the waiting ones, or drops one.
+    /// Sometimes defines an index that is to be built later, builds the deferred indexes, or drops
+    /// one.
     async fn change_definitions(&mut self) {
         match self.rng.u8(..6) {
             0 | 1 if self.defined < 7 => {
@@ -180,7 +182,7 @@ impl Round {
         }
     }
 
-    /// Documents under distinct ids.
+    /// Returns random documents with distinct ids, at most `most`.
     fn documents(&mut self, most: usize) -> Vec<(String, Document)> {
         let mut list: Vec<(String, Document)> = Vec::new();
         for _ in 0..self.rng.usize(1..=most) {
@@ -297,7 +299,7 @@ impl Round {
         self.execute("COMMIT").await;
     }
 
-    /// Runs a scan in one of the possible ways and compares the answer.
+    /// Runs a scan in one of the possible ways, and compares the answer with the model.
     async fn check(&mut self, index: &Index, scan: &Scan, moment: &Bucket) {
         let way = self.rng.u8(..5);
         let (text, parameters) = scan.sql(index, way >= 3);
@@ -320,7 +322,7 @@ impl Round {
         self.rows += got.len();
     }
 
-    /// Compares every document with its text as it was sent.
+    /// Compares every document with the text that was sent.
     async fn check_documents(&mut self) {
         let ids: Vec<_> = self.bucket.documents.keys().map(|id| quoted(id, '\'')).collect();
         let sql = format!("SELECT id, doc FROM {} WHERE id IN ({})", self.name, ids.join(", "));
@@ -345,7 +347,7 @@ impl Round {
     }
 }
 
-/// The result columns that may be spelled with an exponent.
+/// Returns the result columns whose numbers may be spelled with an exponent.
 fn numeric_columns(index: &Index, scan: &Scan) -> Vec<usize> {
     use tests::model::expr::Expr;
     let columns = index.columns();

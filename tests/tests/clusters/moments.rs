@@ -1,7 +1,8 @@
-//! A transaction reads all buckets at one moment, which its first read fixes.
+//! Tests that a transaction reads all buckets at one moment, which its first read fixes.
 //!
-//! A writer writes n to bucket `one`, and when that is acknowledged n to bucket `two`. At any moment `one` has the number of `two`, or the
-//! next one. A transaction that read each bucket at a moment of its own would see more in the bucket that it reads last.
+//! A writer writes n to bucket `one` and, after the acknowledgement, n to bucket `two`. At any
+//! moment the number in `one` is that of `two`, or the next one. A transaction that read each
+//! bucket at a separate moment would see more in the bucket that it reads last.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -16,7 +17,7 @@ use tests::harness::{TestCluster, connect, eventually, sql};
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-/// Two buckets with an index each, at number zero.
+/// Starts a cluster with two buckets with an index each, at number zero.
 async fn two_buckets(coordinators: u64) -> (TestCluster, Client) {
     let cluster = TestCluster::start(coordinators, 2).await;
     let client = cluster.sql().await;

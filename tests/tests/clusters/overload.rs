@@ -1,5 +1,5 @@
-//! More scans than the router admits: a further scan is refused, and deletions still pass. A scan that its client does
-//! not read releases its permit, and so does a suspended portal.
+//! Tests more scans than the router admits: a further scan is refused, and deletions still succeed.
+//! A scan that its client does not read releases its permit, and so does a suspended portal.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -14,12 +14,13 @@ use tests::harness::grpc::{self, all, open, refused, scan};
 use tests::harness::{TestCluster, eventually, sql};
 use tonic::Code;
 
-/// The number of scans: the router's limit and a few more.
+/// The number of scans: a few more than the limit of the router.
 const SCANS: usize = 4;
 const MORE: usize = 8;
 const DOCUMENTS: usize = 3000;
 
-/// A scan of all rows as they are now: without this consistency it may read an epoch before the COPY.
+/// Returns a scan of all rows at present. Without this consistency it might read an epoch from
+/// before the COPY.
 fn present() -> ScanRequest {
     ScanRequest { consistency: "request_plus".into(), ..all("i") }
 }

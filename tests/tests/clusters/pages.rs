@@ -1,4 +1,5 @@
-//! gRPC scans in pages with continuation tokens, health and reflection, and the HTTP endpoints.
+//! Tests gRPC scans in pages with continuation tokens, health and reflection, and the HTTP
+//! endpoints.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -21,7 +22,8 @@ use tonic::transport::Channel;
 use tonic::transport::server::TcpIncoming;
 use tonic_health::pb::health_check_response::ServingStatus;
 
-/// A cluster with 500 documents and two indexes.
+/// Starts a cluster with 500 documents and two indexes, and opens an SQL session and a gRPC
+/// channel.
 async fn numbered() -> (TestCluster, tokio_postgres::Client, Channel) {
     let cluster = TestCluster::start(1, 3).await;
     let client = cluster.sql().await;
@@ -99,7 +101,8 @@ async fn the_pages_of_a_scan_show_one_epoch() {
     assert!(written >= 5, "{written} writes between pages");
 }
 
-/// Matches only documents with a pad. Those written between the pages have none and must not be in the answer.
+/// Restricts a filter to documents with a pad. Documents that are written between the pages have
+/// none and must not be in the answer.
 fn keep_out_new(filter: &str) -> String {
     match filter {
         "" => "length(pad) = 200".to_owned(),
@@ -281,7 +284,8 @@ async fn an_invalid_scan_is_refused() {
     }
 }
 
-/// Defines a function that returns the services of a port, as one version of reflection lists them.
+/// Defines a function that returns the services of a port according to one version of the
+/// reflection protocol.
 macro_rules! reflected_by {
     ($name:ident, $version:ident) => {
         async fn $name(channel: Channel) -> Vec<String> {
@@ -359,12 +363,13 @@ async fn a_port_for_processes_describes_no_service_for_users() {
     );
 }
 
-/// The status line, the headers and the body of a GET.
+/// Returns the status line, the headers and the body of the answer to a GET.
 async fn get(address: SocketAddr, path: &str) -> (String, String) {
     get_as(address, path, "*/*").await
 }
 
-/// Reads a page as a client that accepts a media type.
+/// Requests a page as a client that accepts a media type; returns the head and the body of the
+/// answer.
 async fn get_as(address: SocketAddr, path: &str, accept: &str) -> (String, String) {
     let mut socket = tokio::net::TcpStream::connect(address).await.expect("a connection");
     let head = format!("GET {path} HTTP/1.1\r\nHost: test\r\nAccept: {accept}\r\n");
@@ -444,7 +449,8 @@ async fn requests_of_any_client_are_taken_or_refused_in_a_few_words() {
     assert!(rows > 0, "a compressed request is taken");
 }
 
-/// Reads a page with the parser of the format's authors, and prints the number of its metrics.
+/// A Python script that reads a page with the reference parser of the format, and prints the number
+/// of metrics.
 const PARSE: &str = "
 import sys
 from prometheus_client import parser
@@ -472,7 +478,7 @@ async fn the_parsers_of_prometheus_read_the_metrics() {
     assert_eq!(counts[0], counts[1], "both have the same metrics");
 }
 
-/// Only the leader of the coordinators has the reports of nodes.
+/// Only the leader of the coordinators receives the reports of nodes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_have_the_reports_of_nodes_whichever_coordinator_leads() {
     let cluster = TestCluster::start(3, 1).await;

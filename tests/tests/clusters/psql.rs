@@ -1,5 +1,5 @@
-//! The real psql against a whole cluster: its start-up queries, scripts, COPY and cancel requests. `./test` installs
-//! psql; without it these tests fail.
+//! Tests the real psql against a whole cluster: its start-up queries, scripts, COPY and cancel
+//! requests. `./test` installs psql; without it these tests fail.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -1,4 +1,5 @@
-//! Transactions of the producer of a pushed bucket over gRPC: shown with their commit and as a whole, rolled back, refused, repeated.
+//! Tests transactions of the producer of a pushed bucket over gRPC: visible with their commit and
+//! as a whole, rolled back, refused, repeated.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -63,7 +64,7 @@ impl Producer {
         self.send(PushRequest { bucket, mutations, transaction, ..PushRequest::default() }).await
     }
 
-    /// The commit of a transaction with these changes.
+    /// Returns the commit of a transaction with these changes.
     fn commit_of(&self, transaction: u64, changes: &[(&str, u64)]) -> CommitPushRequest {
         let mut counts = [0; VBUCKETS as usize];
         changes.iter().for_each(|(id, _)| counts[vbucket(id) as usize] += 1);
@@ -86,7 +87,8 @@ impl Producer {
         self.client().abort_push(request).await.expect("rolled back");
     }
 
-    /// The ids of the index, in its order, with everything acknowledged before.
+    /// Returns the ids of the index, in its order, at an epoch that covers everything acknowledged
+    /// before.
     async fn shown(&self) -> Vec<String> {
         let request = ScanRequest { consistency: "request_plus".into(), ..all("by_n") };
         let scanned = scan(&self.channel, request).await.expect("rows");
@@ -103,7 +105,7 @@ fn mutation(id: &str, n: u64) -> PushMutation {
     PushMutation { vbucket: vbucket(id), id: id.into(), document, ..PushMutation::default() }
 }
 
-/// Mutations with their positions in a transaction.
+/// Returns mutations with their positions in a transaction.
 fn in_transaction(changes: &[(&str, u64)]) -> Vec<PushMutation> {
     let mut positions = [0; VBUCKETS as usize];
     let of = |(id, n): &(&str, u64)| {

@@ -1,4 +1,4 @@
-//! Indexes whose slices are ranges of an expression.
+//! Tests indexes whose slices are ranges of an expression.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tests::harness::{TestCluster, eventually, sql};
 use tokio_postgres::Client;
 
-/// Documents of the bucket.
+/// The number of documents of the bucket.
 const DOCUMENTS: u64 = 4_000;
 
-/// A cluster with documents whose numbers follow their ids.
+/// Starts a cluster with documents whose numbers follow their ids, and opens a session.
 async fn cluster() -> (TestCluster, Client) {
     let cluster = TestCluster::start(1, 3).await;
     let client = cluster.sql().await;
@@ -26,7 +26,7 @@ async fn cluster() -> (TestCluster, Client) {
     (cluster, client)
 }
 
-/// The entries of each slice.
+/// Returns the number of entries of each slice.
 async fn entries(client: &Client) -> Vec<u64> {
     tests::harness::eventually("all slices are reported", || async {
         let rows = sql::simple(client, "SHOW SLICES").await.ok()?;
@@ -104,7 +104,8 @@ async fn a_document_goes_to_the_range_of_its_new_value() {
     }
 }
 
-/// The snapshots that builds have read, and the generations whose slices were split in place, on all indexers.
+/// Returns the number of snapshots that builds have read, and of generations whose slices were
+/// split in place, on all indexers.
 fn made(cluster: &TestCluster) -> (u64, u64) {
     let statuses: Vec<_> =
         cluster.cluster().indexers().iter().map(|indexer| indexer.status()).collect();
@@ -112,15 +113,15 @@ fn made(cluster: &TestCluster) -> (u64, u64) {
     (backfills, statuses.iter().map(|status| status.slices_split).sum())
 }
 
-/// The definition of an index, and its number of slices.
+/// Returns the number of slices of an index and its definition.
 async fn defined(client: &Client, name: &str) -> Option<(usize, String)> {
     let rows = sql::simple(client, "SHOW INDEXES").await.ok()?;
     let row = rows.into_iter().find(|row| row[0].as_deref() == Some(name))?;
     Some((row[4].as_ref()?.parse().ok()?, row.last()?.clone()?))
 }
 
-/// One write after the other, each of a number that no document has yet. Acknowledged documents must be in each later
-/// scan.
+/// Writes documents one after another, each with a new number, until `stops` is set. Acknowledged
+/// documents must be in each later scan.
 async fn write(client: Client, pad: String, written: Arc<AtomicU64>, stops: Arc<AtomicBool>) {
     while !stops.load(Ordering::Relaxed) {
         let n = written.load(Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Tests that the effect of a definition is in the next statement's answer: at the router that ran it at once, and at another one within a
-//! second.
+//! Tests that the next statement shows the effect of a definition: immediately at the router that
+//! ran the definition, and within a second at another router.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -20,13 +20,14 @@ use tests::harness::{TestCluster, sql};
 use tokio::time::Instant;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-/// The other router shows a change within this time.
+/// The time limit for another router to show a change.
 const ELSEWHERE: Duration = Duration::from_secs(1);
 
-/// A column and its value in the row that begins with a name; `None` if there is no such row.
+/// A column and its value in the row of a name; `None` if there is no such row.
 type Shown = Option<(&'static str, &'static str)>;
 
-/// Definitions, each with the listing that shows it, the name of the row, and what is in it. `INDEXER` is the number of a node.
+/// Definitions, each with the listing that shows its effect, the name of the row, and the expected
+/// value. `INDEXER` is the node id of an indexer.
 const DEFINITIONS: &[(&str, &str, &str, Shown)] = &[
     ("CREATE BUCKET b WITH (vbuckets = 4)", "SHOW BUCKETS", "b", Some(("vbuckets", "4"))),
     ("CREATE BUCKET d FROM FILES", "SHOW BUCKETS", "d", Some(("source", "files"))),
@@ -52,7 +53,7 @@ const DEFINITIONS: &[(&str, &str, &str, Shown)] = &[
     ("DROP USER ada", "SHOW USERS", "ada", None),
 ];
 
-/// A session at a second router of a cluster.
+/// Opens a session at a second router of a cluster.
 async fn at_another_router(cluster: &TestCluster) -> (Client, Arc<Router>) {
     let env = Env::real();
     let node = NodeInfo {
@@ -77,7 +78,7 @@ async fn at_another_router(cluster: &TestCluster) -> (Client, Arc<Router>) {
     (client, router)
 }
 
-/// True if a listing shows this of a name.
+/// Returns true if a listing has this value in the row of a name.
 async fn shows(client: &Client, listing: &str, name: &str, shown: Shown) -> bool {
     let answer = client.simple_query(listing).await.expect(listing);
     let row = answer.into_iter().find_map(|message| match message {

@@ -1,6 +1,8 @@
-//! Workloads of transactions, whose recorded histories must have snapshot isolation, also while an indexer dies and returns.
+//! Tests that recorded histories of workloads of transactions have snapshot isolation, even while
+//! an indexer fails and returns.
 //!
-//! `SEXTANT_HISTORY_SECONDS` sets the duration of each, and `SEXTANT_HISTORY_SEED` draws other ones.
+//! `SEXTANT_HISTORY_SECONDS` sets the duration of each workload, and `SEXTANT_HISTORY_SEED` selects
+//! other ones.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -16,23 +18,24 @@ use tests::workloads::Faults;
 use tests::workloads::bank::Bank;
 use tests::workloads::lists::Lists;
 
-/// Clients at once.
+/// The number of concurrent clients.
 const CLIENTS: u64 = 8;
-/// The time in which enough must have happened on the slowest machine.
+/// The time limit for enough operations on the slowest machine.
 const SLOWEST: Duration = Duration::from_secs(60);
-/// The first indexer.
+/// The node id of the first indexer.
 const INDEXER: NodeId = NodeId(200);
 
 fn seed() -> u64 {
     number_from_env("SEXTANT_HISTORY_SEED", 1)
 }
 
-/// The time for which a workload runs, unless the environment sets a longer one.
+/// Returns the duration of a workload, unless the environment sets a longer one.
 fn run_time(seconds: u64) -> Duration {
     Duration::from_secs(number_from_env("SEXTANT_HISTORY_SECONDS", seconds))
 }
 
-/// Waits for the time of a run, and then until enough has happened: a slow machine takes longer.
+/// Waits for the duration of a run, and then until `has_enough` returns true, because a slow
+/// machine takes longer.
 async fn long_enough(run_time: Duration, has_enough: impl Fn() -> bool) {
     let began = Instant::now();
     while began.elapsed() < run_time || (!has_enough() && began.elapsed() < SLOWEST) {

@@ -1,4 +1,5 @@
-//! Transactions of SQL sessions: own changes in scans, snapshot isolation, conflicts, savepoints, lost connections.
+//! Tests transactions of SQL sessions: own changes in scans, snapshot isolation, conflicts,
+//! savepoints, lost connections.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -12,15 +13,15 @@ use sextant::roles::ClusterConfig;
 use tests::harness::{TestCluster, eventually, number_from_env, sql};
 use tokio_postgres::Client;
 
-/// Documents by id, with the number of their field `n`, if they have one.
+/// The documents by id, each with the number in its field `n`, if it has one.
 type Documents = BTreeMap<u32, Option<i64>>;
 
-/// A cluster of three nodes with indexes of each kind of partition, and two sessions.
+/// Starts a cluster of three nodes with indexes of each kind of partition, and opens two sessions.
 async fn indexed() -> (TestCluster, Client, Client) {
     indexed_where(None).await
 }
 
-/// A cluster with an index, where a commit of this many documents is large.
+/// Starts such a cluster in which a commit of this many documents is large.
 async fn indexed_where(large_commit_changes: Option<u64>) -> (TestCluster, Client, Client) {
     let large = |config: &mut ClusterConfig| config.large_commit_changes = large_commit_changes;
     let cluster = TestCluster::start_where(1, 3, large).await;
@@ -54,7 +55,7 @@ fn upsert(id: u32, n: Option<i64>) -> String {
     )
 }
 
-/// The rows of a query, with their values separated by `|`.
+/// Returns the rows of a query, each with its values separated by `|`.
 async fn rows(client: &Client, query: &str) -> Vec<String> {
     let rows = sql::simple(client, query).await;
     let rows = rows.unwrap_or_else(|error| panic!("{query}: {error:?}"));
@@ -64,7 +65,7 @@ async fn rows(client: &Client, query: &str) -> Vec<String> {
     rows.into_iter().map(text).collect()
 }
 
-/// Compares what scans and documents show with a model.
+/// Compares the results of scans, and the documents, with a model.
 async fn compare(client: &Client, model: &Documents, context: &str) {
     let mut entries: Vec<(i64, String)> =
         model.iter().filter_map(|(id, n)| Some(((*n)?, id.to_string()))).collect();
@@ -118,7 +119,7 @@ async fn commits_that_are_not_sent_again_show_the_same() {
     assert!(entered > 6.0, "{entered} commits were not sent again");
 }
 
-/// Writes in transactions, and compares what they and others see.
+/// Writes in transactions, and compares what these and other sessions see with a model.
 async fn write_and_compare(client: &Client, other: &Client) {
     let mut random = fastrand::Rng::with_seed(number_from_env("SEED", 7));
     let mut committed = Documents::new();

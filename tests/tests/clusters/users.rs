@@ -1,4 +1,5 @@
-//! Users in a whole cluster: what the coordinators keep is what the router shows, and no secret is anywhere but where it belongs.
+//! Tests users in a whole cluster: the router shows what the coordinators store, and no secret
+//! appears outside of its proper place.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -58,7 +59,7 @@ async fn what_is_granted_is_shown_and_ends_with_its_bucket() {
     assert_eq!(grants("bob").await, ["bob|ALL|monitor"]);
 }
 
-/// The lines of a log.
+/// The recorded lines of a log.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -73,7 +74,7 @@ impl Write for Lines {
     }
 }
 
-/// Forms in which bytes are printed.
+/// Returns the forms in which bytes may be printed.
 fn forms(bytes: &[u8]) -> Vec<Vec<u8>> {
     let list = |text: &dyn Fn(&u8) -> String, between: &str| {
         bytes.iter().map(text).collect::<Vec<_>>().join(between).into_bytes()
@@ -97,7 +98,7 @@ fn files_below(dir: &Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// All tasks run on the thread of the test, whose log is kept at the finest level.
+/// All tasks run on the thread of the test, whose log is recorded at the finest level.
 #[tokio::test]
 async fn planted_secrets_are_in_no_log_no_status_and_no_file_but_the_coordinators() {
     let lines = Lines::default();

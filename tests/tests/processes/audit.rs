@@ -29,8 +29,8 @@ fn lines(text: &str) -> impl Iterator<Item = Value> {
     text.lines().map(|line| serde_json::from_str(line).expect(line))
 }
 
-/// The lines as `what outcome user door statement`, but those of the process, and of nodes and places. The second line of a change has no
-/// statement.
+/// Returns the lines of an audit as `what outcome user door statement`, without those about the
+/// process, nodes and places. The second line of a change has no statement.
 fn told(text: &str) -> Vec<String> {
     lines(text)
         .filter(|line| line["what"] != "process" && line.get("cas").is_none())

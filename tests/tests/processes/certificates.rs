@@ -1,4 +1,5 @@
-//! Processes that know each other by certificates, which `sextant cert` has made; and processes that go without them.
+//! Tests processes that authenticate each other by certificates of `sextant cert`, and processes
+//! without certificates.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -41,7 +42,7 @@ impl Drop for Running {
 struct Place {
     dir: tempfile::TempDir,
     coordinator: String,
-    /// The addresses of the other processes that run.
+    /// The addresses of the other running processes.
     others: Mutex<BTreeMap<u64, String>>,
 }
 
@@ -76,7 +77,8 @@ impl Place {
         ran(sextant().args(["cert", "init", "--dir"]).arg(self.path(certs)));
     }
 
-    /// Makes the certificate of a node, or another one by `arguments`; returns its files.
+    /// Issues the certificate of a node, or another one according to `arguments`; returns its
+    /// files.
     fn cert(&self, certs: &str, name: &str, arguments: &[&str]) -> TlsFiles {
         let certs = self.path(certs);
         let file = |end: &str| certs.join(format!("{name}.{end}"));
@@ -91,7 +93,7 @@ impl Place {
         self.cert(certs, &format!("{role}-{id}"), &["node", "--role", role, "--id", &id])
     }
 
-    /// The command of a process with some certificate.
+    /// Returns the command of a process with a given certificate.
     fn command(&self, id: u64, files: &TlsFiles) -> Command {
         let mut command = sextant();
         command.env_remove("SEXTANT_INSECURE");
@@ -119,7 +121,7 @@ impl Place {
         command
     }
 
-    /// The address of a process for others.
+    /// Returns the address at which other processes call a process.
     fn address(&self, id: u64) -> String {
         if id == COORDINATOR {
             return self.coordinator.clone();
@@ -140,7 +142,7 @@ impl Place {
         Running(command.stdout(std::process::Stdio::null()).spawn().expect("it starts"))
     }
 
-    /// Makes the first user, and opens a session with its certificate.
+    /// Creates the first user, and opens a session with that user's certificate.
     async fn admin(&self, router: SocketAddr) -> Client {
         let operator = self.cert("certs", "operator", &["operator"]);
         let mut init = sextant();
@@ -167,7 +169,7 @@ impl Place {
         .await
     }
 
-    /// The coordinators, called by a process with a given certificate.
+    /// Returns a directory that calls the coordinators with a given certificate.
     async fn seen_with(&self, files: TlsFiles) -> PeerDirectory {
         let env = Env::real();
         let tls = TlsSettings::of_files(&env, files).await.expect("a certificate");
@@ -176,7 +178,7 @@ impl Place {
     }
 }
 
-/// The error of a command that must fail.
+/// Returns the error of a command that must fail.
 fn refused(command: &mut Command) -> String {
     let ran = output(command);
     let told = String::from_utf8_lossy(&ran.stderr).into_owned();
@@ -188,7 +190,7 @@ fn sql_address(ready: &str) -> SocketAddr {
     addresses(ready).unwrap_or_else(|| panic!("the router printed {ready:?}"))[0]
 }
 
-/// The error of a question to the coordinator.
+/// Returns the error of a call to the coordinator.
 async fn refusal(directory: &PeerDirectory) -> String {
     let member = directory.coordinator_member(NodeId(COORDINATOR)).expect("a member");
     member.status().await.expect_err("a refusal").message
@@ -374,7 +376,8 @@ fn a_certificate_of_another_node_or_another_cluster_and_a_key_for_all_are_refuse
     assert!(everywhere.contains("--bind 0.0.0.0:"), "{everywhere}");
 }
 
-/// Each kind of work between nodes: a method that its caller may not call would stop it.
+/// The test covers each kind of work between nodes: a method that its caller may not call would
+/// stop the work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_with_certificates_do_all_their_work_between_each_other() {
     let place = Place::new();

@@ -1,5 +1,6 @@
-//! A bucket with copies on two projector processes: they are killed in turns while a client writes, the bucket moves between them,
-//! and one of them loses its directory. Nothing acknowledged is lost, and writes go on.
+//! Tests a bucket with copies on two projector processes: they are killed in turns while a client
+//! writes, the bucket moves between them, and one of them loses its directory. No acknowledged
+//! write is lost, and writes continue.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -18,11 +19,11 @@ use tests::harness::{connect, sql};
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-/// Rounds, in each of which a projector is killed and started again.
+/// The number of rounds, in each of which a projector is killed and restarted.
 const ROUNDS: usize = 4;
-/// Different documents of a writer.
+/// The number of distinct documents of a writer.
 const DOCUMENTS: u64 = 400;
-/// Time limit that allows for a debug build, a busy machine and killed processes.
+/// A time limit that allows for a debug build, a busy machine and killed processes.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest time without an acknowledged write when a copy is killed: a take-over needs 1.5 s of silence and a new leader. A debug
 /// build on a machine with other tests needs seconds for the work of milliseconds.
@@ -33,7 +34,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 }
 struct Written {
     /// The last acknowledged number of each document.
     acknowledged: BTreeMap<u64, u64>,
-    /// The numbers of each document whose statements had no definite answer since.
+    /// The numbers whose statements have had no definite answer since, by document.
     in_doubt: BTreeMap<u64, BTreeSet<u64>>,
     statements: u64,
     longest_pause: Duration,
@@ -72,7 +73,7 @@ impl Writer {
 }
 
 impl Written {
-    /// Adds the documents of an earlier writer that have no acknowledged statement of this one.
+    /// Adds, from an earlier writer, the documents without an acknowledged statement of this one.
     fn after(mut self, mut before: Self) -> Self {
         before.in_doubt.retain(|document, _| !self.acknowledged.contains_key(document));
         for (document, doubtful) in before.in_doubt {
@@ -121,7 +122,7 @@ async fn write(
     written
 }
 
-/// A cluster with two projectors, and a bucket with an index.
+/// Starts a cluster with two projectors, and a bucket with an index.
 async fn cluster(coordinators: &[u64], copies: u8) -> (Processes, Client) {
     let mut cluster = Processes::start_with(coordinators, &[201]).await;
     let client = cluster.sql().await;
@@ -133,7 +134,8 @@ async fn cluster(coordinators: &[u64], copies: u8) -> (Processes, Client) {
     (cluster, client)
 }
 
-/// Checks that documents and index have all acknowledged writes, and no others than those that were sent.
+/// Checks that documents and index contain all acknowledged writes, and no writes other than the
+/// sent ones.
 async fn check(client: &Client, written: &Written) {
     let deadline = Instant::now() + PATIENCE;
     let of = |rows: sql::Rows| -> BTreeMap<u64, u64> {

@@ -1,4 +1,5 @@
-//! Clients of real processes scan without a pause while an index gets one generation after the other.
+//! Tests clients of real processes that scan without a pause while an index gets one generation
+//! after another.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -13,11 +14,11 @@ use std::time::{Duration, Instant};
 use tests::harness::processes::Processes;
 use tests::harness::{connect, sql};
 
-/// Clients that scan.
+/// The number of clients that scan.
 const CLIENTS: usize = 8;
-/// Documents from before the first change.
+/// The number of documents before the first change.
 const DOCUMENTS: u64 = 4_000;
-/// Changes of the index, one after another.
+/// The changes of the index, made one after another.
 const CHANGES: [&str; 10] = [
     "REINDEX i",
     "ALTER INDEX i SET (slices = 5)",
@@ -31,15 +32,16 @@ const CHANGES: [&str; 10] = [
     "REINDEX i",
 ];
 
-/// The scans of a client.
+/// The counts of a client's scans.
 #[derive(Default)]
 struct Seen {
     scans: u64,
     longest: Duration,
 }
 
-/// Scans until it is stopped. Each statement writes a number and its opposite, and nothing is deleted: so at each epoch the sum is
-/// zero, the count even, and no smaller than the one before.
+/// Scans until `stop` is set. Each statement of the writer inserts a number and its opposite, and
+/// nothing is deleted. So at each epoch the sum is zero, and the count is even and not smaller than
+/// before.
 async fn scan(address: SocketAddr, stop: Arc<AtomicBool>) -> Seen {
     let client = connect(address).await;
     let (mut seen, mut before) = (Seen::default(), 0);
@@ -66,7 +68,7 @@ async fn scan(address: SocketAddr, stop: Arc<AtomicBool>) -> Seen {
     seen
 }
 
-/// Writes pairs until it is stopped; returns the number of documents.
+/// Writes pairs until `stop` is set; returns the number of documents.
 async fn write(address: SocketAddr, stop: Arc<AtomicBool>) -> u64 {
     let client = connect(address).await;
     let mut written = 0;

@@ -26,12 +26,13 @@ use tests::harness::{connect, eventually, sql};
 use tokio::runtime::Runtime;
 use tokio_postgres::Client;
 
-/// Documents of the first statement; every third is replaced later, every seventh removed.
+/// The number of documents of the first statement. Every third is replaced later, every seventh
+/// removed.
 const DOCUMENTS: u64 = 300;
 const ZSTD_LEVEL: i32 = 19;
 const UNPACKED_BYTES_MAX: usize = 64 << 20;
 
-/// The documents of the directory: id, number, city and note.
+/// Returns the documents of the directory by id: number, city and note.
 fn documents() -> BTreeMap<String, (u64, String, String)> {
     let present = (0..DOCUMENTS).filter(|n| n % 7 != 0);
     present.map(|n| (id(n), document(n, n % 3 == 0))).collect()
@@ -115,7 +116,7 @@ fn number(document: &str) -> u64 {
     document["n"].as_u64().expect("a number")
 }
 
-/// The packed directory; `UPDATE=1` writes it first.
+/// The packed directory; `UPDATE=1` creates it first.
 static GOLDEN: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/directory.zst");
     if std::env::var_os("UPDATE").is_some() {
@@ -129,7 +130,7 @@ static GOLDEN: LazyLock<Vec<u8>> = LazyLock::new(|| {
     std::fs::read(&path).expect("the golden directory")
 });
 
-/// Unpacks the directory into a temporary one.
+/// Unpacks the directory into a temporary directory, and returns it.
 fn unpacked() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let bytes = zstd::bulk::decompress(&GOLDEN, UNPACKED_BYTES_MAX).expect("a zstd frame");
@@ -158,7 +159,7 @@ fn take_number(rest: &mut &[u8], bytes: u64) -> u64 {
     take(rest, bytes).iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Packs a directory.
+/// Packs a directory; returns the bytes.
 fn pack(dir: &Path) -> Vec<u8> {
     let mut packed = Vec::new();
     for path in files_below(dir) {
@@ -209,7 +210,7 @@ fn a_stored_directory_is_opened_with_all_that_was_in_it() {
     }
 }
 
-/// The indexers and the projector know more than the copy of the coordinator.
+/// The indexers and the projector know numbers that the copy of the coordinator does not have.
 #[test]
 fn the_documents_are_shown_again_after_a_copy_of_the_coordinator_was_restored() {
     let runtime = Runtime::new().expect("a runtime");
@@ -249,7 +250,7 @@ fn a_directory_of_the_next_format_is_refused_by_name_and_stays_as_it_is() {
     }
 }
 
-/// The builds before the first release had formats of other names.
+/// Builds before the first release had formats with other names.
 #[test]
 fn a_directory_of_an_earlier_build_is_refused_by_one_line_and_stays_as_it_is() {
     for (part, earlier) in [
@@ -291,7 +292,8 @@ fn a_manifest_of_the_next_format_is_refused_by_name_and_stays_as_it_is() {
     );
 }
 
-/// Starts the binary on a directory that it must refuse, because of one part, with a message that has all these words.
+/// Starts the binary on a directory that it must refuse because of one part, with a message that
+/// contains all these words.
 fn refused_and_unchanged(data: &Path, part: &str, words: &[&str]) {
     let part = data.join(part);
     let before = contents(&part);
@@ -304,7 +306,7 @@ fn refused_and_unchanged(data: &Path, part: &str, words: &[&str]) {
     assert!(contents(&part) == before, "its files are unchanged");
 }
 
-/// The files below a directory, without its lock.
+/// Returns the files below a directory, without its lock.
 fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = files_below(dir).into_iter().filter(|path| !path.ends_with("LOCK"));
     files.map(|path| (path.clone(), std::fs::read(path).expect("a file"))).collect()

@@ -1,5 +1,6 @@
-//! A pushed bucket on two projector processes: its vbuckets are handed over back and forth while a producer pushes,
-//! scans run, and the projectors are killed. No mutation is lost or doubled.
+//! Tests a pushed bucket on two projector processes: its vbuckets are handed over in both
+//! directions while a producer pushes, scans run, and the projectors are killed. No mutation is
+//! lost or doubled.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -21,10 +22,10 @@ use tonic::transport::Channel;
 
 const PROJECTORS: [u64; 2] = [101, 102];
 const VBUCKETS: u64 = 8;
-/// Time limit that allows for a debug build, a busy machine and killed processes.
+/// A time limit that allows for a debug build, a busy machine and killed processes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A producer that numbers its mutations and keeps them until it is stopped.
+/// A producer that numbers its mutations and stores them until the end of the test.
 struct Producer {
     channel: Channel,
     /// The mutations by vbucket.
@@ -46,7 +47,8 @@ impl Producer {
         });
     }
 
-    /// Pushes all unacknowledged mutations in one request; after an error, queries where to continue.
+    /// Pushes all unacknowledged mutations in one request; after an error, queries the position
+    /// from which to continue. Returns true after success.
     async fn push(&mut self) -> bool {
         let left =
             self.logs.iter().zip(&self.taken).flat_map(|(log, taken)| log[*taken..].to_vec());
@@ -140,7 +142,7 @@ async fn hand_overs_between_killed_projectors_lose_no_mutation() {
     assert_eq!(buckets[0][4].as_deref(), Some("101: 1, 102: 7"));
 }
 
-/// Runs a statement as soon as a router answers.
+/// Runs a statement, and retries until a router answers.
 async fn eventually_run(client: &tokio_postgres::Client, statement: &str) {
     let deadline = Instant::now() + PATIENCE;
     while let Err(error) = client.batch_execute(statement).await {

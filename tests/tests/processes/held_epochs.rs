@@ -1,5 +1,6 @@
-//! A projector dies between the decision of a commit over two buckets and its own part: the status names the held bucket and the projector
-//! that is waited for, other buckets continue, and the hold ends when the projector returns.
+//! Tests a projector that fails between the decision of a commit over two buckets and the commit of
+//! its part: the status names the held bucket and the missing projector, other buckets continue,
+//! and the hold ends when the projector returns.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -39,7 +40,7 @@ pub async fn catalog(cluster: &Processes) -> Arc<Catalog> {
     panic!("the watch has no catalog");
 }
 
-/// A bucket and its projector, for calls that a router makes otherwise.
+/// A bucket and its projector, for calls that normally a router makes.
 struct Part {
     bucket: BucketId,
     projector: Arc<dyn ProjectorApi>,
@@ -54,7 +55,7 @@ impl Part {
         Self { bucket: info.id, projector, node }
     }
 
-    /// Writes document `d` in the transaction. Returns what its commit takes.
+    /// Writes document `d` in the transaction. Returns the request that commits it.
     async fn write(&self, participants: &[BucketId]) -> TransactionCommit {
         let document = Bytes::from_static(b"{\"n\":1}");
         let write = Write { id: "d".into(), kind: WriteKind::Upsert(document) };
@@ -82,7 +83,7 @@ async fn count(client: &Client, bucket: &str) -> String {
     sql::value(client, &format!("SELECT count(*) FROM n_{bucket}")).await
 }
 
-/// The only row of `SHOW HOLDS`, without the time; `None` if there is none.
+/// Returns the only row of `SHOW HOLDS`, without the time; `None` if there is none.
 async fn hold(client: &Client) -> Option<[String; 4]> {
     let rows = sql::simple(client, "SHOW HOLDS").await.expect("holds");
     let row = rows.first()?;

@@ -1,4 +1,5 @@
-//! Data directories, processes and coordinators of different clusters are never taken for each other.
+//! Tests that data directories, processes and coordinators of different clusters are never
+//! confused.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -17,7 +18,7 @@ fn start(data: &Path) -> Dev {
     Dev::start_by(dev(data).args(["--nodes", "1"]))
 }
 
-/// A directory with a bucket and an index of 30 documents.
+/// Returns a directory with a bucket and an index of 30 documents.
 fn filled() -> tempfile::TempDir {
     let data = tempfile::tempdir().expect("a temporary directory");
     let process = start(data.path());
@@ -33,7 +34,8 @@ fn filled() -> tempfile::TempDir {
     data
 }
 
-/// Starts the binary on a directory that it must refuse with a message that has all these words.
+/// Starts the binary on a directory that it must refuse with a message that contains all these
+/// words.
 fn refused(data: &Path, words: &[&str]) {
     let ran = output(dev(data).args(["--nodes", "1"]));
     let told = String::from_utf8_lossy(&ran.stderr).into_owned();
@@ -75,8 +77,9 @@ fn a_directory_of_another_cluster_or_another_node_is_refused() {
     });
 }
 
-/// A second process with an indexer's number is refused as long as the first one lives, and does no harm. A process that lost its directory
-/// gets the number once the old process has been silent.
+/// A second process with an indexer's node id is refused as long as the first one is alive, and
+/// causes no damage. A process that has lost its directory gets the node id once the old process
+/// has been silent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_process_under_a_nodes_number_takes_over_nothing_from_a_living_one() {
     let mut processes = Processes::start(&[201]).await;
@@ -148,7 +151,8 @@ fn a_forced_new_cluster_of_dev_puts_the_files_of_the_old_one_aside() {
     }
 }
 
-/// A router without a data directory keeps nothing, so it ends, and its next start follows the new cluster.
+/// A router without a data directory stores nothing. So it ends, and follows the new cluster after
+/// its restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_router_ends_when_its_coordinators_begin_a_new_cluster() {
     let mut processes = Processes::start_with(&[1], &[201]).await;

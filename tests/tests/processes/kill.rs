@@ -1,5 +1,5 @@
-//! `sextant dev` as users run it: after `kill -9` under load it restarts with every acknowledged write, and a failed
-//! start explains its reason.
+//! Tests `sextant dev` as users run it: after `kill -9` under load it restarts with every
+//! acknowledged write, and a failed start explains its reason.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -19,11 +19,11 @@ use tests::harness::sql;
 use tokio::runtime::Runtime;
 
 const ROUNDS: u64 = 3;
-/// Duration of the writes of a round before the process is killed.
+/// The time for which a round writes before the process is killed.
 const LOAD: Duration = Duration::from_millis(1500);
 
-/// The knowledge of the writers: each id with its last acknowledged number, and the ids that must be absent. Ids of
-/// unanswered statements are unknown.
+/// The known state of a writer's documents: each id with its last acknowledged number, and the ids
+/// that must be absent. Ids of unanswered statements are in neither.
 #[derive(Clone, Debug, Default)]
 struct Acknowledged {
     documents: BTreeMap<String, Option<u64>>,
@@ -126,7 +126,7 @@ async fn write(
     known
 }
 
-/// Checks that every acknowledged write is shown: by id, and in both indexes at one epoch.
+/// Checks that every acknowledged write is visible: by id, and in both indexes at one epoch.
 async fn check(address: SocketAddr, known: &[Acknowledged; 2]) {
     let client = connect(address).await;
     sql::run(&client, "SET consistency = 'request_plus'; BEGIN READ ONLY").await;

@@ -1,4 +1,5 @@
-//! Large commits of buckets with copies, and over two buckets, whose projectors are killed: all of a commit stays, or nothing.
+//! Tests large commits of buckets with copies, and over two buckets, whose projectors are killed: a
+//! commit survives as a whole, or not at all.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -24,13 +25,13 @@ use tokio_postgres::Client;
 
 use crate::held_epochs::catalog;
 
-/// Documents of a commit in a bucket with copies: more than 40 MB.
+/// The number of documents of a commit in a bucket with copies: more than 40 MB.
 const DOCUMENTS: u64 = 30_000;
-/// Documents of a commit in each of two buckets: more than 20 MB.
+/// The number of documents of a commit in each of two buckets: more than 20 MB.
 const IN_EACH: u64 = 15_000;
-/// Documents of one call.
+/// The number of documents in one call.
 const OF_CALL: u64 = 1_500;
-/// The text that makes a document large.
+/// The length of the text that makes a document large, in bytes.
 const PAD: usize = 1_400;
 
 fn document(n: u64) -> String {
@@ -50,13 +51,14 @@ async fn count(client: &Client, index: &str) -> Result<u64, tokio_postgres::Erro
     Ok(rows[0][0].as_ref().expect("a number").parse().expect("a number"))
 }
 
-/// The number of documents in an index, when it has everything acknowledged.
+/// Returns the number of documents in an index, at an epoch that covers everything acknowledged
+/// before.
 async fn counted(client: &Client, index: &str) -> u64 {
     sql::run(client, "SET consistency = 'request_plus'").await;
     eventually("the index answers", || async { count(client, index).await.ok() }).await
 }
 
-/// `DOCUMENTS=250000` makes it nearly as large as a transaction may be.
+/// `DOCUMENTS=250000` makes the commit nearly as large as the limit of a transaction.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_commit_is_whole_on_both_copies_or_on_none_whenever_its_leader_dies() {
     let mut cluster = Processes::start_with(&[1], &[201]).await;
@@ -123,7 +125,7 @@ async fn a_large_commit_is_whole_on_both_copies_or_on_none_whenever_its_leader_d
     assert!(there >= documents, "the last one was acknowledged");
 }
 
-/// A bucket and its projector, for calls that a router makes otherwise.
+/// A bucket and its projector, for calls that normally a router makes.
 struct Part {
     bucket: BucketId,
     node: NodeId,
@@ -146,7 +148,7 @@ impl Part {
         cluster.directory().projector(&catalog.nodes[&self.node])
     }
 
-    /// Writes all documents in the transaction. Returns what its commit takes.
+    /// Writes all documents in the transaction. Returns the request that commits it.
     async fn write(&self, projector: &dyn ProjectorApi, both: &[BucketId]) -> TransactionCommit {
         let (mut place, mut behind) = (TransactionPlace(0), 0);
         for first in (0..IN_EACH).step_by(OF_CALL as usize) {

@@ -1,4 +1,5 @@
-//! Log-ins at the ports of processes: psql, gRPC and HTTP clients with passwords, tokens and certificates.
+//! Tests log-ins at the ports of processes: psql, gRPC and HTTP clients with passwords, tokens and
+//! certificates.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -49,7 +50,7 @@ impl Closed {
         self.tls().join("ca.pem").display().to_string()
     }
 
-    /// Runs a statement in psql; the parameters end the connection string.
+    /// Runs a statement in psql; `parameters` are appended to the connection string.
     fn psql(&self, parameters: &str, password: Option<&str>, sql: &str) -> Ran {
         let port = self.dev.sql_address().port();
         let target = format!("host=localhost hostaddr=127.0.0.1 port={port} dbname=x {parameters}");
@@ -61,7 +62,7 @@ impl Closed {
         Ran::of(&mut command)
     }
 
-    /// Runs a statement as user admin, with full checks of the server.
+    /// Runs a statement as user admin, with full verification of the server; returns the output.
     fn admin(&self, sql: &str) -> String {
         let ran = self.psql(&self.verified("admin"), Some(&self.password), sql);
         assert!(ran.is_good, "{sql}: {ran:?}");
@@ -73,7 +74,7 @@ impl Closed {
         format!("user={user} sslmode=verify-full sslrootcert={ca} channel_binding=require")
     }
 
-    /// Answer of the HTTP port: the status, and the body.
+    /// Requests a path of the HTTP port; returns the status and the body.
     fn http(&self, path: &str, more: &[&str]) -> (String, String) {
         let mut command = Command::new("curl");
         let url = format!("https://localhost:{}{path}", self.dev.http_address().port());
@@ -84,7 +85,7 @@ impl Closed {
         (status, format!("{head}\n{body}"))
     }
 
-    /// A session without TLS.
+    /// Opens a session without TLS.
     async fn plain(&self, user: &str, password: &str) -> Result<Client, tokio_postgres::Error> {
         log_in(self.dev.sql_address(), user, password).await
     }
@@ -387,7 +388,7 @@ async fn the_first_password_is_shown_once_and_dev_trusts_its_machine_by_default(
     assert!(http_get(trusting.http_address(), "/status").await.contains("catalog_age_ms"));
 }
 
-/// Processor time of a process, in milliseconds.
+/// Returns the processor time of a process, in milliseconds.
 fn cpu_ms(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("a process");
     let fields: Vec<_> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();
@@ -396,7 +397,7 @@ fn cpu_ms(process: u32) -> f64 {
     (ticks(11) + ticks(12)) * 10.0
 }
 
-/// The promise: 10 ms of processor time. `SEXTANT_LOG_INS` is the number of log-ins.
+/// The limit is the promised 10 ms of processor time. `SEXTANT_LOG_INS` sets the number of log-ins.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_in_costs_the_server_little() {
     let closed = Closed::start(&["--auth", "scram"]);
@@ -459,7 +460,7 @@ async fn init_makes_the_first_user_of_a_cluster_once() {
     assert!(ended.is_closed() || state(&ended) == "57P05", "{ended:?}");
 }
 
-/// One process for each role, with certificates; killed when dropped.
+/// A cluster with one process for each role, with certificates; killed when dropped.
 struct Certified {
     children: Vec<std::process::Child>,
     certs: PathBuf,

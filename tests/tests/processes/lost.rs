@@ -1,6 +1,8 @@
-//! Slices whose only copies are lost, from the operator's side: an indexer dies with its directory, and others rebuild its slices from
-//! the documents, by `REMOVE NODE … FORCE` or by themselves after a time. Meanwhile a writer moves amounts between accounts and
-//! scanners read: each answer has all rows of one epoch and is no older than an earlier one, and each error is 57P03.
+//! Tests the loss of the only copies of slices, from the operator's side: an indexer fails and
+//! loses its directory, and others rebuild its slices from the documents, after
+//! `REMOVE NODE … FORCE` or automatically after a time. Meanwhile a writer moves amounts between
+//! accounts and scanners read: each answer has all rows of one epoch and is no older than an
+//! earlier one, and each error is 57P03.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -22,13 +24,14 @@ use tokio_postgres::Client;
 
 const ACCOUNTS: u64 = 2_000;
 const AMOUNT: i64 = 1_000;
-/// The minimum of answers of a scanner, and of writes: on a slow machine the traffic continues until there are as many.
+/// The minimum numbers of answers of a scanner, and of writes. On a slow machine the traffic
+/// continues until they are reached.
 const SCANS_MIN: u64 = 20;
 const WRITES_MIN: u64 = 100;
-/// The account that is not part of the sum: it counts the writes.
+/// The account that counts the writes; it is not part of the sum.
 const COUNTER: u64 = ACCOUNTS;
 
-/// Traffic that runs until it is stopped.
+/// The traffic, which runs until it is stopped.
 struct Traffic {
     stop: Arc<AtomicBool>,
     /// The number of acknowledged writes.
@@ -133,7 +136,8 @@ async fn scan(
     (scans, errors)
 }
 
-/// Checks that a scan has shown every account once and the right sum; returns the number of writes that it has shown.
+/// Checks that a scan has returned every account once and the right sum; returns the number of
+/// writes that the scan includes.
 fn check(rows: &sql::Rows) -> i64 {
     let number = |cell: &Option<String>| cell.as_ref().expect("no NULL").parse::<i64>();
     let numbers = rows.iter().map(|row| (number(&row[0]), number(&row[1])));
@@ -145,7 +149,7 @@ fn check(rows: &sql::Rows) -> i64 {
     count
 }
 
-/// A bucket, and an index whose slices have one copy each.
+/// Creates a bucket, and an index whose slices have one copy each.
 async fn fill(client: &Client) {
     sql::run(client, "CREATE BUCKET bank WITH (vbuckets = 16)").await;
     sql::run(
@@ -161,7 +165,7 @@ async fn fill(client: &Client) {
     check(&sql::simple(client, "SELECT account, amount FROM by_amount").await.expect("rows"));
 }
 
-/// The nodes of the slices of an index; `None` unless all of them are ready.
+/// Returns the nodes of the slices of an index; `None` unless all slices are ready.
 async fn ready_on(client: &Client, index: &str) -> Option<BTreeSet<u64>> {
     let rows = sql::simple(client, "SHOW SLICES").await.ok()?;
     let of_index: Vec<_> = rows.iter().filter(|row| row[0].as_deref() == Some(index)).collect();
@@ -183,7 +187,7 @@ async fn silent(client: &Client, id: u64) {
     .await;
 }
 
-/// Asserts that the index has exactly the accounts that the writer has left.
+/// Asserts that the index contains exactly the writer's accounts.
 async fn shows(client: &Client, accounts: &BTreeMap<u64, i64>) {
     sql::run(client, "SET consistency = 'request_plus'").await;
     let mut rows =

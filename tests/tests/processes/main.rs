@@ -1,7 +1,7 @@
-//! The product as processes that are killed, stopped, started again and given other directories.
+//! Tests the product as processes that are killed, stopped, restarted and given other directories.
 //!
-//! One program for many files: they wait more than they work, so that two run side by side, and what all of them link is linked
-//! once. `cargo test -p tests --test processes kill::` runs one file.
+//! One program contains many files: the tests wait more than they work, so two can run in parallel,
+//! and the common code is linked once. `cargo test -p tests --test processes kill::` runs one file.
 
 mod audit;
 mod certificates;

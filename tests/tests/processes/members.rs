@@ -1,5 +1,6 @@
-//! Coordinators are added and removed while the cluster serves: a member that lost its disk is replaced, and the other processes continue
-//! although every member in their settings was replaced.
+//! Tests coordinators that are added and removed while the cluster serves: a member that lost its
+//! disk is replaced, and the other processes continue although every member in their settings was
+//! replaced.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -12,20 +13,20 @@ use tests::harness::processes::Processes;
 use tests::harness::{eventually, sql};
 use tokio_postgres::Client;
 
-/// Runs a statement, and returns the message and the hint of the error with which it fails.
+/// Runs a statement that must fail; returns the message and the hint of its error.
 async fn refused(client: &Client, statement: &str) -> String {
     let error = client.simple_query(statement).await.expect_err("it must be refused");
     let error = error.as_db_error().unwrap_or_else(|| panic!("{statement}: {error:?}"));
     format!("{} {}", error.message(), error.hint().unwrap_or_default())
 }
 
-/// Runs a statement that a new leader may have to take.
+/// Runs a statement, and retries while leadership changes.
 async fn run(client: &Client, statement: &str) {
     let ran = || async { sql::simple(client, statement).await.ok() };
     eventually(statement, ran).await;
 }
 
-/// Waits until SHOW NODES shows a coordinator with a given state and note.
+/// Waits until SHOW NODES lists a coordinator with a given state and note.
 async fn is_told(client: &Client, id: u64, state: &str, note: &str) {
     eventually(&format!("coordinator {id} is {state}, {note:?}"), || async {
         let nodes = sql::simple(client, "SHOW NODES").await.ok()?;
@@ -137,7 +138,7 @@ async fn the_leader_is_removed_and_the_last_one_is_not() {
     assert_eq!(sql::value(&client, "SELECT count(*) FROM i").await, "20");
 }
 
-/// After a restart one live address in the settings is enough.
+/// One live address in the settings is sufficient after a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_live_address_in_the_settings_is_enough_after_a_restart() {
     let mut processes = Processes::start(&[201]).await;

@@ -1,6 +1,7 @@
-//! Slices move between processes as operators run them: a node joins, others are drained and removed, and the source,
-//! the target and the leading coordinator are killed during moves. Meanwhile a writer moves amounts between accounts,
-//! an index is created and dropped repeatedly, and scanners check that each scan shows one epoch and every entry once.
+//! Tests moves of slices between processes as operators run them: a node joins, others are drained
+//! and removed, and the source, the target and the leading coordinator are killed during moves.
+//! Meanwhile a writer moves amounts between accounts, an index is created and dropped repeatedly,
+//! and scanners check that each scan shows one epoch and every entry once.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -20,10 +21,10 @@ use tokio_postgres::Client;
 
 const ACCOUNTS: u64 = 3_000;
 const AMOUNT: i64 = 1_000;
-/// Time limit of moves in a debug build on a busy machine while members are killed.
+/// The time limit of moves in a debug build on a busy machine while members are killed.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// A row of SHOW MOVES.
+/// The values of a row of SHOW MOVES.
 #[derive(Clone, Debug)]
 struct Move {
     index: String,
@@ -68,7 +69,7 @@ async fn moves(client: &Client) -> BTreeMap<u64, Move> {
     rows.iter().map(row).collect()
 }
 
-/// Waits until a condition holds, with a time limit for a busy machine.
+/// Polls until `look` returns a value, with a time limit for a busy machine.
 async fn wait<T>(what: &str, client: &Client, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -84,7 +85,7 @@ async fn wait<T>(what: &str, client: &Client, mut look: impl AsyncFnMut() -> Opt
     }
 }
 
-/// Waits until one of the meant moves has begun its work.
+/// Waits until a move for which `meant` returns true has begun its work.
 async fn at_work(client: &Client, what: &str, meant: impl Fn(&Move) -> bool) {
     wait(what, client, async || {
         let moves = moves(client).await;
@@ -93,7 +94,7 @@ async fn at_work(client: &Client, what: &str, meant: impl Fn(&Move) -> bool) {
     .await;
 }
 
-/// Waits until no move is in progress; returns the ended moves by number.
+/// Waits until no move is in progress; returns the ended moves by id.
 async fn settled(client: &Client, what: &str) -> BTreeMap<u64, Move> {
     wait(what, client, async || {
         let moves = moves(client).await;
@@ -102,7 +103,7 @@ async fn settled(client: &Client, what: &str) -> BTreeMap<u64, Move> {
     .await
 }
 
-/// The nodes of each slice of an index, and whether all of its copies are ready.
+/// Returns the nodes of each slice of an index, and true if all of its copies are ready.
 async fn copies(client: &Client, index: &str) -> (BTreeMap<u64, Vec<u64>>, bool) {
     let rows = sql::simple(client, "SHOW SLICES").await.unwrap_or_default();
     let mut copies: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
@@ -115,7 +116,7 @@ async fn copies(client: &Client, index: &str) -> (BTreeMap<u64, Vec<u64>>, bool)
     (copies, ready)
 }
 
-/// The number of copies on a node; `None` without an answer.
+/// Returns the number of copies on a node; `None` without an answer.
 async fn copies_on(client: &Client, node: u64) -> Option<usize> {
     let rows = sql::simple(client, "SHOW SLICES").await.ok().filter(|rows| !rows.is_empty())?;
     Some(rows.iter().filter(|row| row[3] == Some(node.to_string())).count())
@@ -170,7 +171,7 @@ impl Traffic {
         accounts
     }
 
-    /// Runs a future during which a member is dead.
+    /// Sets whether a member is dead, so that some reads may fail.
     fn break_for(&self, broken: bool) {
         self.broken.store(broken, Ordering::SeqCst);
     }
@@ -205,7 +206,8 @@ fn upsert(rows: &[(u64, i64)]) -> String {
     )
 }
 
-/// Moves amounts between accounts. Each statement is atomic, so that the sum never changes.
+/// Moves amounts between accounts until the end. Each statement is atomic, so that the sum never
+/// changes. Returns the accounts and the number of statements.
 async fn write(address: SocketAddr, switches: Switches) -> (BTreeMap<u64, i64>, u64) {
     let client = connect(address).await;
     let mut accounts: BTreeMap<u64, i64> = (0..ACCOUNTS).map(|id| (id, AMOUNT)).collect();
@@ -226,7 +228,8 @@ async fn write(address: SocketAddr, switches: Switches) -> (BTreeMap<u64, i64>, 
     (accounts, writes)
 }
 
-/// Scans a whole index in its order repeatedly: each account is returned once, and the sum is right.
+/// Scans a whole index in its order repeatedly: each account is returned once, and the sum is
+/// right. Returns the number of scans.
 async fn scan(address: SocketAddr, index: &str, may_fail: bool, switches: Switches) -> u64 {
     let client = connect(address).await;
     let keys = if index == "by_amount" { "amount, account" } else { "owner, amount, account" };
@@ -276,7 +279,8 @@ fn check(statement: &str, rows: &sql::Rows) {
     }
 }
 
-/// Creates, reads and drops an index repeatedly: moves are no reason to refuse DDL.
+/// Creates, reads and drops an index repeatedly, because moves must not make DDL fail. Returns the
+/// number of rounds.
 async fn define(address: SocketAddr, switches: Switches) -> u64 {
     let client = connect(address).await;
     let mut made = 0;
@@ -340,7 +344,8 @@ async fn kill_in_the_middle(cluster: &mut Processes, traffic: &Traffic, id: u64,
     cluster.joined(client, id).await;
 }
 
-/// All ended moves after a number. Each must be done, or undone for a reason.
+/// Checks the ended moves with an id above `since`: at least `least`, each done, or undone for a
+/// reason.
 fn ended_well(moves: &BTreeMap<u64, Move>, since: u64, least: usize) {
     let mine: Vec<_> = moves.range(since + 1..).map(|(_, m)| m).collect();
     for m in &mine {
@@ -384,7 +389,7 @@ async fn moves_between_killed_processes_lose_and_double_no_entry() {
     }
 }
 
-/// Invalid requests are refused with a hint.
+/// Tests that invalid requests are refused with a hint.
 async fn refusals(client: &Client) {
     let (slices, _) = copies(client, "by_amount").await;
     let here = slices[&0][0];
@@ -468,7 +473,7 @@ async fn a_node_dies_while_it_is_drained(
     cluster.kill(201);
 }
 
-/// The state of a node in SHOW NODES; empty without an answer.
+/// Returns the state of a node in SHOW NODES; empty without an answer.
 async fn state_of(client: &Client, node: &str) -> String {
     let nodes = sql::simple(client, "SHOW NODES").await.unwrap_or_default();
     let found = nodes.into_iter().find(|row| row[0].as_deref() == Some(node));
@@ -491,8 +496,8 @@ async fn a_target_dies(cluster: &mut Processes, traffic: &Traffic, client: &Clie
     assert!(copies_on(client, 205).await > Some(0), "the new node has slices");
 }
 
-/// ALTER INDEX moves a slice to the address of a node, and gives an index a second copy of each slice and takes it
-/// away.
+/// Tests that ALTER INDEX moves a slice to the address of a node, adds a second copy of each slice,
+/// and removes it again.
 async fn one_slice_and_replicas(cluster: &Processes, client: &Client) {
     let (slices, _) = copies(client, "by_amount").await;
     let to = [202, 203, 204, 205].into_iter().find(|node| !slices[&3].contains(node));

@@ -1,5 +1,5 @@
-//! A coordinator that was restored from an older copy of its directory continues only above all numbers that other processes know, and data
-//! under a reused number is never shown.
+//! Tests that a coordinator that was restored from an older copy of its directory continues only
+//! above all numbers that other processes know, and that data under a reused number is never shown.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -18,7 +18,7 @@ use tests::harness::{connect, eventually, sql};
 use tokio::runtime::Runtime;
 use tokio_postgres::Client;
 
-/// Copies a directory of a process that does not run.
+/// Copies a directory of a process that is not running.
 fn copy_dir(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a directory");
     for entry in std::fs::read_dir(from).expect("a directory") {
@@ -31,13 +31,13 @@ fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
-/// Puts an older copy of a directory in its place.
+/// Replaces a directory with an older copy of it.
 fn put_back(copy: &Path, dir: &Path) {
     std::fs::remove_dir_all(dir).expect("removed");
     copy_dir(copy, dir);
 }
 
-/// A copy of the directory of coordinator 1, which runs again afterwards.
+/// Returns a copy of the directory of coordinator 1, which is restarted afterwards.
 fn copy_of_coordinator(processes: &mut Processes) -> TempDir {
     let copy = tempfile::tempdir().expect("a temporary directory");
     processes.kill(1);
@@ -51,7 +51,7 @@ async fn insert(client: &Client, numbers: std::ops::Range<u64>) {
     sql::run(client, &format!("INSERT INTO b (id, doc) VALUES {}", rows.join(", "))).await;
 }
 
-/// The message and the hint of the error with which a statement fails.
+/// Returns the message and the hint of the error with which a statement fails.
 async fn told(client: &Client, statement: &str) -> String {
     match client.simple_query(statement).await {
         Ok(_) => String::new(),
@@ -62,7 +62,7 @@ async fn told(client: &Client, statement: &str) -> String {
     }
 }
 
-/// Waits until an index has exactly these numbers, read at the present.
+/// Waits until a present read of an index returns exactly these numbers.
 async fn shows(client: &Client, index: &str, numbers: impl Iterator<Item = u64>) {
     let wanted: Vec<_> = numbers.map(|n| vec![Some(n.to_string())]).collect();
     let select = format!("SELECT n FROM {index} ORDER BY n");
@@ -79,14 +79,14 @@ async fn shows(client: &Client, index: &str, numbers: impl Iterator<Item = u64>)
     panic!("{index} cannot be read: {last:?}");
 }
 
-/// A client of the router that printed this line.
+/// Opens a session at the router whose first output line is `ready`.
 async fn client_of(ready: &str) -> Client {
     let address = ready.split_whitespace().find_map(|word| word.strip_prefix("sql="));
     connect(address.expect("an address").parse().expect("an address")).await
 }
 
-/// The only coordinator restarts with an older copy of its directory, while the other processes have epochs, indexes and buckets that it
-/// does not know.
+/// The only coordinator restarts with an older copy of its directory. The other processes have
+/// epochs, indexes and buckets that are missing in the copy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_older_copy_of_the_only_coordinator_goes_on_only_above_all_known_numbers() {
     let mut processes = Processes::start_with(&[1], &[201, 202]).await;
@@ -171,7 +171,8 @@ async fn an_older_copy_of_the_only_coordinator_goes_on_only_above_all_known_numb
     }
 }
 
-/// The copy has no index, so it cannot know which nodes have slices: it waits for all nodes before it publishes an epoch.
+/// The copy does not contain the index, so the coordinator cannot know which nodes have its slices.
+/// It waits for all nodes before it publishes an epoch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_that_the_copy_does_not_know_never_lacks_an_acknowledged_row() {
     let mut processes = Processes::start_with(&[1], &[201]).await;
@@ -203,8 +204,8 @@ async fn an_index_that_the_copy_does_not_know_never_lacks_an_acknowledged_row() 
     panic!("the older copy is not named");
 }
 
-/// In `dev` all processes restart together. The second use of the flag with the same older copy continues above the numbers of the first
-/// use.
+/// In `dev` all processes restart together. The second restore of one older copy with the flag
+/// continues above the numbers of the first.
 #[test]
 fn dev_goes_on_from_an_older_copy_of_its_coordinator_more_than_once() {
     let data = tempfile::tempdir().expect("a temporary directory");
@@ -251,7 +252,8 @@ fn dev_goes_on_from_an_older_copy_of_its_coordinator_more_than_once() {
     }
 }
 
-/// An older copy without a warning reuses the numbers of a bucket and an index, under which other data is stored.
+/// A coordinator from an older copy, without a warning, reuses the numbers of a bucket and an index
+/// under which nodes store other data.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn data_under_a_number_that_was_given_again_is_never_shown() {
     let mut processes = Processes::start_with(&[1], &[201]).await;

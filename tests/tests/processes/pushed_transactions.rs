@@ -1,5 +1,5 @@
-//! A producer's transactions over two projector processes, which are killed and hand vbuckets over meanwhile: a scan sees all of a
-//! transaction or nothing.
+//! Tests a producer's transactions over two projector processes, which are killed and hand vbuckets
+//! over meanwhile: a scan sees a whole transaction or nothing of it.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -21,21 +21,21 @@ use tonic::transport::Channel;
 
 const PROJECTORS: [u64; 2] = [101, 102];
 const VBUCKETS: u64 = 8;
-/// The documents that each transaction changes.
+/// The number of documents that each transaction changes.
 const DOCUMENTS: u64 = 40;
-/// Time limit that allows for a debug build, a busy machine and killed processes.
+/// A time limit that allows for a debug build, a busy machine and killed processes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A producer: each of its transactions sets all documents to the transaction's number.
+/// A producer. Each of its transactions sets all documents to the transaction's number.
 struct Producer {
     channel: Channel,
     ends: [u64; VBUCKETS as usize],
-    /// Commits that were sent more than once.
+    /// The number of commits that were sent more than once.
     repeated: u64,
 }
 
 impl Producer {
-    /// Commits a transaction, however often its calls fail.
+    /// Makes and commits transaction `n`, and retries calls that fail.
     async fn transact(&mut self, n: u64) {
         let mut positions = [0; VBUCKETS as usize];
         let mutation = |d: u64| {

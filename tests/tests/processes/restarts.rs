@@ -1,5 +1,5 @@
-//! Many kills in a row: a process that was killed repeatedly under writes starts as fast as one with as many documents that was killed
-//! once, with all acknowledged documents.
+//! Tests the start after many kills: a process that was repeatedly killed under writes starts as
+//! fast as one that was killed once with as many documents, with all acknowledged documents.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -12,20 +12,23 @@ use std::time::{Duration, Instant};
 use tests::harness::process::{Dev, dev};
 use tests::harness::{connect, sql};
 
-/// More kills than a vbucket remembers branches.
+/// The number of kills, more than the branches that a vbucket remembers.
 const KILLS: usize = 40;
-/// Time of the writes before a kill.
+/// The duration of the writes before a kill.
 const LOAD: Duration = Duration::from_millis(300);
-/// Pause between two statements: a faster writer would measure the replay of what no flush covers.
+/// The pause between two statements. A faster writer would measure the replay of mutations that no
+/// flush covers.
 const PACE: Duration = Duration::from_millis(3);
-/// Documents of a statement.
+/// The number of documents of a statement.
 const ROWS: u64 = 50;
-/// Starts whose median is compared. They take turns, so both sides bear the same load of the machine.
+/// The number of starts whose median is compared. The two sides alternate, so both bear equal load
+/// of the machine.
 const COMPARED: usize = 5;
-/// Maximum of a start after many kills, as a multiple of one after a single kill.
+/// The limit of a start after many kills, as a multiple of a start after a single kill.
 const FACTOR_MAX: u32 = 3;
 
-/// Starts the process; returns it with the time to the first answer that has all acknowledged documents.
+/// Starts the process; returns it with the time to the first answer that has all acknowledged
+/// documents.
 async fn start(data: &Path, acknowledged: u64) -> (Dev, Duration) {
     let begun = Instant::now();
     let process = Dev::start_by(dev(data).args(["--nodes", "1"]));
@@ -43,7 +46,8 @@ async fn start(data: &Path, acknowledged: u64) -> (Dev, Duration) {
     (process, taken)
 }
 
-/// The statement that inserts the documents numbered `statement` of a life.
+/// Returns the statement that inserts the documents of statement number `statement` in run number
+/// `life`.
 fn insert(life: usize, statement: u64) -> String {
     let text = "x".repeat(200);
     let row = |n: u64| format!("('{life}-{statement}-{n}', '{{\"n\":{n},\"text\":\"{text}\"}}')");
@@ -51,7 +55,8 @@ fn insert(life: usize, statement: u64) -> String {
     format!("INSERT INTO b (id, doc) VALUES {}", rows.join(", "))
 }
 
-/// Writes new documents until the process has ended; returns the number of those that were acknowledged so far.
+/// Writes new documents until the process has ended; returns the number of documents acknowledged
+/// so far.
 async fn write_until_killed(process: Dev, mut acknowledged: u64, life: usize) -> u64 {
     let client = connect(process.sql_address()).await;
     let writing = async {
@@ -68,7 +73,7 @@ async fn write_until_killed(process: Dev, mut acknowledged: u64, life: usize) ->
     acknowledged
 }
 
-/// Writes `documents` new documents in one run of a process, and kills it.
+/// Writes this many new documents in one run of a process, and kills it.
 async fn write_in_one_life(data: &Path, documents: u64) {
     let (process, _) = start(data, 0).await;
     let client = connect(process.sql_address()).await;

@@ -1,5 +1,6 @@
-//! A source that loses a part of its history, from the side of operators and producers: indexes show the surviving
-//! documents, nothing of the lost mutations, and the values that those had overwritten.
+//! Tests a source that loses a part of its history, from the side of operators and producers:
+//! indexes show the surviving documents with the values that the lost mutations had overwritten,
+//! and nothing of the lost mutations.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -31,7 +32,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// All entries of the index, with `request_plus`.
+/// Returns all entries of the index, read with `request_plus`.
 async fn indexed(client: &Client) -> Rows {
     sql::run(client, "SET consistency = 'request_plus'").await;
     let rows = simple(client, "SELECT id, n FROM by_n ORDER BY n, id").await;
@@ -43,7 +44,7 @@ fn rows(expected: &[(&str, &str)]) -> Rows {
     expected.iter().map(row).collect()
 }
 
-/// The rows of the index before the loss.
+/// Returns the rows of the index before the loss.
 fn later_than_backup() -> Rows {
     rows(&[("c", "3"), ("d", "4"), ("a", "10")])
 }
@@ -186,10 +187,10 @@ async fn a_producer_names_its_new_branch_after_a_failover() {
     assert_eq!(indexed(&client).await, rows(&[("z", "1")]));
 }
 
-/// A copy of a slice: its node, its entries, its floor.
+/// A copy of a slice: its node, its number of entries, and its floor.
 type Copy = (u64, u64, u64);
 
-/// The copies of an index, once all are ready.
+/// Waits until all copies of an index are ready, and returns them.
 async fn copies(client: &Client) -> Vec<Copy> {
     let number = |cell: &Option<String>| cell.as_deref()?.parse::<u64>().ok();
     let ready = async || {
@@ -207,7 +208,7 @@ async fn copies(client: &Client) -> Vec<Copy> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_with_an_empty_disk_can_roll_back_as_far_as_its_fetched_copies() {
-    /// Deletes the data of a node.
+    /// The node whose data the test deletes.
     const EMPTY: NodeId = NodeId(201);
     let mut cluster = TestCluster::start(1, 2).await;
     let client = cluster.sql().await;

@@ -1,4 +1,5 @@
-//! A router with a data directory serves after a restart while no coordinator answers, and follows the coordinators when they do.
+//! Tests that a router with a data directory serves after a restart while no coordinator answers,
+//! and follows the coordinators when they answer.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -14,21 +15,22 @@ use tokio_postgres::Client;
 
 const COORDINATORS: [u64; 3] = [1, 2, 3];
 const ROUTER: u64 = 301;
-/// The promise: from the start of the router to its first answer. The best of [`STARTS`] counts, since the machine has other work.
+/// The promised time from the start of the router to its first answer. The best of [`STARTS`]
+/// starts counts, since the machine has other work.
 const SERVES_WITHIN: Duration = Duration::from_secs(1);
 const STARTS: usize = 3;
-/// The router keeps a catalog within half a second.
+/// The time after which the router has stored a catalog; half a second is usual.
 const KEPT_AFTER: Duration = Duration::from_secs(2);
 const ROWS: &str = "SELECT n, id FROM by_n ORDER BY n";
 
-/// The remark on the router in `SHOW NODES`.
+/// Returns the note about the router in `SHOW NODES`.
 async fn note(client: &Client) -> Option<String> {
     let nodes = sql::simple(client, "SHOW NODES").await.expect("the nodes");
     let own = nodes.into_iter().find(|row| row[0] == Some(ROUTER.to_string()));
     own.expect("the router").pop().expect("a column")
 }
 
-/// Fills a bucket with an index, and lets the router keep the catalog.
+/// Fills a bucket with an index, and waits until the router has stored the catalog.
 async fn fill(client: &Client) {
     sql::run(client, "CREATE BUCKET b WITH (vbuckets = 8)").await;
     let rows: Vec<_> = (0..30).map(|n| format!("('d{n}', '{{\"n\":{n}}}')")).collect();
@@ -39,7 +41,8 @@ async fn fill(client: &Client) {
     tokio::time::sleep(KEPT_AFTER).await;
 }
 
-/// Restarts the router; returns its HTTP address, its rows, and the time until they were available.
+/// Restarts the router. Returns its HTTP address, the rows of the index, and the time until these
+/// were available.
 async fn restart(processes: &mut Processes) -> (SocketAddr, sql::Rows, Duration) {
     let began = Instant::now();
     let http = processes.restart_router_with_data();

@@ -1,4 +1,4 @@
-//! Processes at the edge of what the machine gives them, and before their cluster is there.
+//! Tests processes at the limits of the machine, and before their cluster exists.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -14,7 +14,7 @@ use tests::harness::process::{Dev, binary, free_address, output, sextant, spawn_
 use tests::harness::sql;
 use tokio::net::TcpStream;
 
-/// Files that the process may open: few, so that a test reaches the limit soon.
+/// The limit of open files of the process: low, so that a test reaches it soon.
 const OPEN_FILES: u64 = 256;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -131,7 +131,7 @@ async fn a_coordinator_has_an_http_port_if_it_is_asked_for() {
     assert!(text.contains("a router has no setting memory_mb"), "{text}");
 }
 
-/// All bytes that a port sends to a client after some bytes.
+/// Returns all bytes that a port sends to a client until it closes the connection.
 fn heard(address: &str) -> String {
     let mut stream = std::net::TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time limit");
@@ -141,7 +141,8 @@ fn heard(address: &str) -> String {
     String::from_utf8_lossy(&heard).into_owned()
 }
 
-/// The limits come from a file and from variables; a connection beyond a limit gets the name of the setting.
+/// The limits are set in a file and by variables. The refusal of a connection beyond a limit names
+/// the setting.
 #[test]
 fn a_connection_beyond_a_limit_that_was_set_is_told_the_setting() {
     let data = tempfile::tempdir().expect("a temporary directory");

@@ -1,4 +1,4 @@
-//! A process that is asked to stop drains its clients first.
+//! Tests that a process drains its clients before it stops.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 
-/// A session, and the SQLSTATE with which it ends.
+/// Opens a session; returns it with a task that yields the SQLSTATE of the session's end.
 async fn session(address: SocketAddr) -> (Client, JoinHandle<String>) {
     let settings = format!("host={} port={} user=tester", address.ip(), address.port());
     let (client, connection) = tokio_postgres::connect(&settings, NoTls).await.expect("a session");
@@ -25,7 +25,7 @@ async fn session(address: SocketAddr) -> (Client, JoinHandle<String>) {
     (client, tokio::spawn(ended))
 }
 
-/// The answer of `/readyz`.
+/// Returns the answer of `/readyz`.
 async fn readyz(address: SocketAddr) -> String {
     let mut socket = tokio::net::TcpStream::connect(address).await.expect("the port is open");
     let request = b"GET /readyz HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";

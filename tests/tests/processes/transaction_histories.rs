@@ -1,7 +1,8 @@
-//! Workloads of transactions while the projector of their buckets and an indexer are killed: histories keep snapshot isolation, sums stay,
-//! and commits whose answer is lost are either whole or nothing.
+//! Tests workloads of transactions while the projector of their buckets and an indexer are killed:
+//! histories have snapshot isolation, sums are constant, and commits whose answer is lost take
+//! effect as a whole or not at all.
 //!
-//! `SEXTANT_HISTORY_SECONDS` sets their duration, and `SEXTANT_HISTORY_SEED` draws other ones.
+//! `SEXTANT_HISTORY_SECONDS` sets their duration, and `SEXTANT_HISTORY_SEED` selects other ones.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -20,12 +21,12 @@ use tests::workloads::lists::Lists;
 const COORDINATOR: u64 = 1;
 const PROJECTORS: [u64; 2] = [101, 102];
 const INDEXERS: [u64; 3] = [200, 201, 202];
-/// Clients of each workload.
+/// The number of clients of each workload.
 const CLIENTS: u64 = 4;
-/// Pause before and after each kill.
+/// The pause before and after each kill.
 const PAUSE: Duration = Duration::from_millis(700);
 
-/// Kills members in turns, and starts them again.
+/// Kills and restarts members in turns for `time`.
 fn kill_in_turns(mut processes: Processes, members: &[u64], time: Duration) -> Processes {
     let began = Instant::now();
     for member in members.iter().copied().cycle() {

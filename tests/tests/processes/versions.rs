@@ -1,4 +1,5 @@
-//! Versions of a data set are loaded and switched while clients read, projectors end and others join.
+//! Tests versions of a data set that are loaded and switched while clients read, and projectors
+//! fail and join.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -15,17 +16,18 @@ use tests::harness::processes::Processes;
 use tests::harness::{connect, eventually, sql};
 use tokio_postgres::Client;
 
-/// Clients that read.
+/// The number of clients that read.
 const CLIENTS: usize = 4;
-/// Projectors that load versions.
+/// The projectors that load versions.
 const PROJECTORS: [u64; 3] = [101, 102, 103];
 
-/// The number of documents of a version, which differs between versions.
+/// Returns the number of documents of a version, which differs between versions.
 fn documents(version: u64) -> u64 {
     1_000 + 100 * version
 }
 
-/// Writes the files of a version, of different formats. Every document has the version's number.
+/// Writes the files of a version, in different formats. Every document contains the version's
+/// number.
 fn write_files(dir: &Path, version: u64) {
     let dir = dir.join(format!("v{version}"));
     std::fs::create_dir_all(&dir).expect("a directory");
@@ -46,8 +48,8 @@ async fn load(client: &Client, version: u64) {
     sql::run(client, &load).await;
 }
 
-/// Reads until it is stopped. A statement sees one version only, and no session returns to an older one. Returns the number of
-/// statements.
+/// Reads until `stop` is set, and checks that a statement sees one version only, and that a session
+/// never returns to an older one. Returns the number of statements.
 async fn read(address: SocketAddr, stop: Arc<AtomicBool>) -> u64 {
     let client = connect(address).await;
     let (mut statements, mut before) = (0, 0);
@@ -79,7 +81,8 @@ async fn read(address: SocketAddr, stop: Arc<AtomicBool>) -> u64 {
     statements
 }
 
-/// A cluster with three projectors that read the same files, and a data set with two indexes. Each partition has two copies.
+/// Starts a cluster with three projectors that read the same files, and creates a data set with two
+/// indexes. Each partition has two copies.
 async fn started(files: &Path) -> (Processes, Client) {
     started_with([files; PROJECTORS.len()], 2).await
 }

@@ -9,7 +9,7 @@ const SERVICES: [&str; 4] = ["coordinator", "projector", "router", "indexer"];
 /// The services that may depend on the storage engine.
 const ON_STORAGE: [&str; 2] = ["indexer", "projector"];
 
-/// The dependencies of a crate on crates of this workspace, dev-dependencies included.
+/// Returns the crates of this workspace that a crate depends on, including dev-dependencies.
 fn own_dependencies(name: &str) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
     let folder = match name {

@@ -1,8 +1,9 @@
-//! The families of the coordinator's state know nothing of each other: each has a sub-state in `state.rs` of its folder,
-//! which only its own commands change. What a command means for another family is a `Consequence`.
+//! Tests that the families of the coordinator's state do not refer to each other: each has a
+//! sub-state in `state.rs` of its folder, which only the commands of the family change. What a
+//! command means for another family is a `Consequence`.
 //!
-//! Privacy gives most of it: the fields of a sub-state are private, and its methods that change it are visible in its
-//! folder alone. This test checks that it stays so.
+//! Privacy ensures most of this: the fields of a sub-state are private, and its methods that change
+//! it are visible in its folder alone. This test checks that it stays so.
 #![allow(clippy::disallowed_methods, reason = "a test that reads source files")]
 
 use super::structure::{Module, Sources};
@@ -10,7 +11,7 @@ use super::structure::{Module, Sources};
 /// The files that join the sub-states.
 const JOINING: [&str; 2] = ["context", "carry_out"];
 
-/// The sub-state of each family, by the module that declares it.
+/// Returns the name of each family's sub-state, with the module that declares it.
 fn sub_states(sources: &Sources) -> Vec<(Module, String)> {
     let declared = |(module, (_, text)): (&Module, &(std::path::PathBuf, String))| {
         let is_state = module.first()? == "state" && module.last()? == "state" && module.len() > 1;
@@ -25,7 +26,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_')
 }
 
-/// The breaches of the rule by one file.
+/// Returns texts about the breaches of the rule in one file.
 fn breaches(sub_states: &[(Module, String)], module: &Module, text: &str) -> Vec<String> {
     let joins = module.last().is_some_and(|file| JOINING.contains(&&**file));
     let family = |of: &Module| of[..of.len() - 1].to_vec();

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-/// The test programs of a package: files below `tests`, and folders with a `main.rs`.
+/// Returns the test programs of a package: files below `tests`, and folders with a `main.rs`.
 fn programs(package: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(package.join("tests")) else { return Vec::new() };
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -15,7 +15,7 @@ fn programs(package: &Path) -> Vec<String> {
     paths.filter(is_program).filter_map(name).collect()
 }
 
-/// True if a pattern of characters, `[…]`, `[!…]` and `*` at its end matches a name.
+/// Returns true if a pattern of characters, `[…]`, `[!…]` and a `*` at the end matches a name.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some(first) = pattern.chars().next() else { return name.is_empty() };
     match (first, name.chars().next()) {

@@ -1,5 +1,5 @@
-//! Rules of the sources: which crate and which module may import which, the code that is generated, the documents about
-//! all of it, and the words of the comments.
+//! Tests rules of the sources: the imports of crates and modules, generated code, documents about
+//! the sources, and the words of comments.
 
 mod dependency_direction;
 mod families;

@@ -14,7 +14,7 @@ const LIMITS: &str = "docs/limits.md";
 /// The items that a document may name.
 const ITEMS: [&str; 8] = ["fn", "struct", "enum", "trait", "const", "static", "mod", "type"];
 
-/// Units of limits: bytes and milliseconds. Any other word after a number is text.
+/// The units of limits, in bytes or milliseconds. Any other word after a number is text.
 const UNITS: [(&str, u64); 7] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
@@ -25,7 +25,8 @@ const UNITS: [(&str, u64); 7] = [
     ("h", 3_600_000),
 ];
 
-/// The depth of an expression, with the constants that it names: a constant that names itself has no value.
+/// The limit of nested constants in an expression, so that a constant that names itself ends the
+/// evaluation.
 const DEPTH_MAX: u32 = 16;
 
 /// A file or a folder that a document names, and possibly an item of the file.
@@ -71,13 +72,14 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(workspace().join(path)).expect("a file of the workspace")
 }
 
-/// The code without comments. Text after `//` in a string goes too, which hides no item.
+/// Returns the code without comments. Text after `//` in a string is removed too, which hides no
+/// item.
 fn without_comments(text: &str) -> String {
     let code = |line: &str| line.split("//").next().unwrap_or_default().to_owned() + "\n";
     text.lines().map(code).collect()
 }
 
-/// The texts in back-quotes, without blocks of code.
+/// Returns the texts in back-quotes, without blocks of code.
 fn quoted(text: &str) -> Vec<String> {
     let (mut found, mut is_block) = (Vec::new(), false);
     for line in text.lines() {
@@ -94,7 +96,7 @@ fn is_part_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// True if a source has an item of this name.
+/// Returns true if a source declares an item of this name.
 fn declares(source: &str, name: &str) -> bool {
     source.lines().any(|line| {
         let words = line.split(|c: char| !is_part_of_name(c)).filter(|word| !word.is_empty());
@@ -103,13 +105,14 @@ fn declares(source: &str, name: &str) -> bool {
     })
 }
 
-/// The limit that a constant or the default of a field sets: a number, bytes, or milliseconds.
+/// Returns the limit that a constant, or the default of a field, sets: a number, bytes or
+/// milliseconds.
 fn limit_of(source: &str, name: &str) -> Option<u64> {
     let value = value_of(source, name, DEPTH_MAX)?;
     if name.contains("_KB_") { value.checked_mul(1 << 10) } else { Some(value) }
 }
 
-/// The value of a constant, `NAME: type = value;`, or of a field, `name: value,`.
+/// Returns the value of a constant, `NAME: type = value;`, or of a field, `name: value,`.
 fn value_of(source: &str, name: &str, depth: u32) -> Option<u64> {
     let pattern = format!("{name}:");
     for (at, _) in source.match_indices(pattern.as_str()) {
@@ -165,12 +168,12 @@ fn evaluate(expression: &str, source: &str, depth: u32) -> Option<u64> {
     text.replace('_', "").parse().ok()
 }
 
-/// The argument of a call that is the whole text.
+/// Returns the argument of `call`, if the whole text is one such call.
 fn argument<'t>(text: &'t str, call: &str) -> Option<&'t str> {
     text.strip_prefix(call)?.strip_suffix(')')
 }
 
-/// The number at the beginning of a cell, in bytes or milliseconds if it has a unit.
+/// Returns the number at the beginning of a cell, in bytes or milliseconds if it has a unit.
 fn told(cell: &str) -> Option<u64> {
     let mut words = cell.split_whitespace().map(|word| word.trim_end_matches([',', ';', ':']));
     let number: u64 = words.next()?.replace(',', "").parse().ok()?;

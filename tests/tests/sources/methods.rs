@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::structure::{CRATES, Module, Sources};
 
-/// A type with methods in at most this many files is read as one.
+/// The number of files up to which the methods of a type are not checked, as if they were in one
+/// file.
 const FILES_MAX: usize = 3;
 
 /// The methods of a type in one file.
@@ -34,8 +35,8 @@ fn types_of(sources: &Sources) -> Types {
     types
 }
 
-/// The type and the body of each `impl` block. The body has no line breaks before a `.`, so that each call follows its
-/// receiver.
+/// Returns the type and the body of each `impl` block. The body has no line breaks before a `.`, so
+/// that each call follows its receiver.
 fn impl_blocks(text: &str) -> Vec<(String, String)> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
@@ -60,7 +61,7 @@ fn impl_blocks(text: &str) -> Vec<(String, String)> {
     blocks
 }
 
-/// The name of the type in the head of an `impl` block.
+/// Returns the name of the type in the head of an `impl` block.
 fn type_of(head: &str) -> Option<String> {
     let head = head.split(" where ").next()?;
     let after = match head.split_once(" for ") {
@@ -73,7 +74,7 @@ fn type_of(head: &str) -> Option<String> {
     name.starts_with(|c: char| c.is_uppercase()).then(|| name.to_owned())
 }
 
-/// The names that follow a text and are followed by the arguments of a function.
+/// Returns the names that follow the text `before` and are followed by the arguments of a call.
 fn names_after(body: &str, before: &str) -> Vec<String> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let mut names = Vec::new();
@@ -90,7 +91,7 @@ fn names_after(body: &str, before: &str) -> Vec<String> {
     names
 }
 
-/// The files that each file calls, for the types with methods in many files.
+/// Returns the files that each file calls, for the types with methods in many files.
 fn calls(types: &Types) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut calls: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
     for files in types.values().filter(|files| files.len() > FILES_MAX) {

@@ -20,7 +20,7 @@ pub(super) const CRATES: [&str; 8] = [
     "sextant",
 ];
 
-/// The most source files of a folder: a reader takes in so many names at once.
+/// The limit of source files in a folder: as many names as a reader can remember.
 const FILES_MAX: usize = 25;
 
 pub(super) type Module = Vec<String>;
@@ -58,7 +58,7 @@ impl Sources {
         self.files.insert(module, (file.to_path_buf(), text));
     }
 
-    /// The modules from which a module imports.
+    /// Returns the modules from which a module imports.
     fn imports(&self, module: &Module) -> BTreeSet<Module> {
         let text = &self.files[module].1;
         let mut found = BTreeSet::new();
@@ -97,12 +97,12 @@ impl Sources {
         found
     }
 
-    /// The circles of imports: sets of files, each of which leads to all others.
+    /// Returns the circles of imports: sets of files, each of which leads to all others.
     fn circles(&self) -> Vec<Vec<String>> {
         self.circles_with(&BTreeMap::new())
     }
 
-    /// The circles of imports and of other arrows between files.
+    /// Returns the circles of imports and of further dependencies between files.
     pub(super) fn circles_with(
         &self,
         more: &BTreeMap<Module, BTreeSet<Module>>,
@@ -162,7 +162,7 @@ fn without_comments(text: &str) -> String {
     text.lines().map(|line| code(line) + "\n").collect()
 }
 
-/// The text without the items that only tests compile.
+/// Returns the text without the items that only tests compile.
 fn without_tests(text: &str) -> String {
     let mut kept = String::new();
     let mut lines = text.lines().peekable();
@@ -184,7 +184,7 @@ fn without_tests(text: &str) -> String {
     kept
 }
 
-/// The modules that a file declares without a body.
+/// Returns the modules that a file declares without a body.
 fn declared(text: &str) -> Vec<String> {
     let name = |line: &str| {
         let line = line.trim().strip_suffix(';')?;
@@ -194,7 +194,7 @@ fn declared(text: &str) -> Vec<String> {
     text.lines().filter_map(name).collect()
 }
 
-/// The paths of all `use` items, one for each name.
+/// Returns the paths of all `use` items, one for each name.
 fn used(text: &str) -> Vec<String> {
     // The words before `use` on its line are a visibility or nothing: text in a string is no item.
     let begins = |before: &str| {
@@ -235,7 +235,7 @@ fn expand(before: &str, tree: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The paths of several parts in a file's code.
+/// Returns the paths with several parts in a file's code.
 fn paths(text: &str) -> Vec<String> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     let words = text.split(|c: char| !is_part(c)).filter(|word| word.contains("::"));

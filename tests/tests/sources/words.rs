@@ -1,8 +1,8 @@
-//! Words of the comments: the patterns that make a reader stop are counted, and the count stays zero. CONTRIBUTING.md has
+//! Counts patterns in comments that make a reader stop; the count must be zero. CONTRIBUTING.md has
 //! the list of words.
 //!
-//! The sources are read as text. A comment is a block of neighbouring lines with the same marker, `//`, `///` or `//!`;
-//! quoted code in it is left out.
+//! The sources are read as text. A comment is a block of neighbouring lines with one marker, `//`,
+//! `///` or `//!`; quoted code in it is left out.
 #![allow(clippy::disallowed_methods, reason = "a test that reads source files")]
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const FOLDERS: [&str; 8] =
 /// Words that stand for an unnamed person or process, in lower case.
 const PERSONS: [&str; 6] = ["whoever", "nobody", "somebody", "anybody", "someone", "everybody"];
 
-/// Verbs before "behind" that make it a word for lag or for time, in lower case.
+/// Verbs before "behind" with which it means a lag or an order in time, in lower case.
 const BEFORE_BEHIND: [&str; 14] = [
     "is", "are", "be", "was", "were", "far", "falls", "fell", "fallen", "further", "too", "left",
     "lies", "comes",
@@ -26,11 +26,11 @@ const ARTICLES: [&str; 10] = ["the", "a", "an", "of", "its", "all", "for", "in",
 /// The longest comment, in words, that is compared with the name of its item.
 const REPEATED_WORDS_MAX: usize = 3;
 
-/// Words with which no doc comment of an item begins, since a noun names the item, and a verb tells
+/// Words with which no doc comment of an item begins: a noun describes the item, or a verb says
 /// what a function does.
 const PRONOUNS: [&str; 8] = ["It", "Its", "They", "Their", "That", "Those", "What", "Whether"];
 
-/// Phrases of doc comments that have a plain word, and this word, in lower case.
+/// Phrases for which doc comments use a plain word, each with this word, in lower case.
 const PHRASES: [(&str, &str, &str); 5] = [
     ("go", "on", "continue"),
     ("goes", "on", "continues"),
@@ -47,14 +47,14 @@ struct Comment {
     code: String,
 }
 
-/// The text of a line of a comment, and its marker.
+/// Returns the marker of a line of a comment, and its text.
 fn comment_of(line: &str) -> Option<(&'static str, &str)> {
     let line = line.trim_start();
     let marker = ["///", "//!", "//"].into_iter().find(|marker| line.starts_with(marker))?;
     Some((marker, line[marker.len()..].trim()))
 }
 
-/// The comments of a source.
+/// Returns the comments of a source.
 fn comments(source: &str) -> Vec<Comment> {
     let lines: Vec<&str> = source.lines().collect();
     let (mut found, mut at) = (Vec::new(), 0);
@@ -77,25 +77,25 @@ fn comments(source: &str) -> Vec<Comment> {
     found
 }
 
-/// The text without quoted code.
+/// Returns the text without quoted code.
 fn without_code(text: &str) -> String {
     text.split('`').step_by(2).collect::<Vec<_>>().join(" ")
 }
 
-/// The words of a text in lower case, without punctuation.
+/// Returns the words of a text in lower case, without punctuation.
 fn words(text: &str) -> Vec<String> {
     let is_letter = |c: char| c.is_alphanumeric() || c == '\'';
     let words = text.split(|c| !is_letter(c)).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect()
 }
 
-/// A word without the ending of a plural or of a verb.
+/// Returns a word without the ending of a plural or of a verb.
 fn stem(word: &str) -> &str {
     let ending = ["ing", "ed", "es", "s", "e"].into_iter().find_map(|end| word.strip_suffix(end));
     ending.filter(|stem| stem.len() >= 3).unwrap_or(word)
 }
 
-/// The words in the name of the item that some code declares, in lower case.
+/// Returns the words in the name of the item that some code declares, in lower case.
 fn name_words(code: &str) -> Vec<String> {
     const KEYWORDS: [&str; 11] = [
         "pub", "async", "const", "unsafe", "fn", "struct", "enum", "trait", "type", "mod", "static",
@@ -118,7 +118,7 @@ fn name_words(code: &str) -> Vec<String> {
     words(&spaced)
 }
 
-/// The advice for a comment with one of the patterns; `None` for any other comment.
+/// Returns the advice for a comment with one of the patterns; `None` for any other comment.
 fn advice(comment: &Comment) -> Option<String> {
     let plain = without_code(&comment.text);
     let all = words(&plain);
@@ -160,7 +160,7 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
 }
 
-/// The sources below a folder, without generated ones.
+/// Finds the sources below a folder, without generated ones.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder of the workspace") {
         let path = entry.expect("an entry").path();

@@ -1,7 +1,9 @@
-//! Faults of one of two projectors that have a bucket with copies. The damaged directory has a fragment and a change log after it, and
-//! its process leads when it is killed. After each fault the start is refused by name, or the copies are in sync again in time.
-//! Then the other projector is killed, and the damaged one leads alone: it must have every document, and the index every entry. A damaged
-//! block of a fragment is found by the first read of it alone: then the answer names the file.
+//! Tests faults in the files of one of two projectors that have a bucket with copies. The damaged
+//! directory has a fragment and a change log after it, and its process leads when it is killed.
+//! After each fault the start is refused by name, or the copies are in sync again in time. Then the
+//! other projector is killed, and the damaged one leads alone: it must have every document, and the
+//! index every entry. A damaged block of a fragment is found by the first read of it alone: then
+//! the answer names the file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +21,8 @@ const STRUCK: u64 = PROJECTORS[0];
 const OTHER: u64 = PROJECTORS[1];
 const DOCUMENTS: u64 = 300;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The pairs of a file and a fault of every run, in an order in which the two files are far apart.
+/// The number of pairs of a file and a fault in every run, in an order in which the two files are
+/// far apart.
 const EVERY_RUN: usize = 2;
 
 /// The answers of the struck projector when it leads alone.
@@ -47,7 +50,7 @@ enum Fate {
 struct Pair {
     cluster: Processes,
     client: Client,
-    /// The number in each document.
+    /// The number in each document, by id.
     documents: BTreeMap<String, u64>,
     next: u64,
 }
@@ -89,7 +92,7 @@ impl Pair {
         }
     }
 
-    /// Waits until both copies are in sync, and lets the struck one lead.
+    /// Waits until both copies are in sync, and makes the struck projector lead.
     async fn led_by_struck(&self) {
         let (leader, _) = in_sync(&self.client).await;
         if leader != STRUCK {
@@ -99,7 +102,7 @@ impl Pair {
         in_sync(&self.client).await;
     }
 
-    /// Compares documents and index with what was acknowledged.
+    /// Compares documents and index with the acknowledged writes.
     async fn answer(&self, file: &str) -> Answer {
         let deadline = Instant::now() + PATIENCE;
         sql::run(&self.client, "SET consistency = 'request_plus'").await;
@@ -143,7 +146,8 @@ impl Pair {
         Answer::Right
     }
 
-    /// Gives the struck copy a fragment: its log is damaged, and an operator makes the bucket again from what is whole.
+    /// Gives the struck copy a fragment: its log is damaged, and an operator recreates the bucket
+    /// from the undamaged rest.
     async fn with_fragment(&mut self) {
         self.cluster.kill(STRUCK);
         let data = self.cluster.data_of(STRUCK);
@@ -163,7 +167,7 @@ impl Pair {
         self.write(0..20).await;
     }
 
-    /// The files of the struck projector, which runs again and leads.
+    /// Returns the files of the struck projector, which is restarted and leads again.
     async fn files(&mut self) -> Files {
         self.cluster.kill(STRUCK);
         let mut files = read_files(&self.cluster.data_of(STRUCK));
@@ -173,7 +177,8 @@ impl Pair {
         files
     }
 
-    /// Starts the struck projector on these files. The error is what it printed before it ended.
+    /// Starts the struck projector on these files. The error contains what it printed before it
+    /// ended.
     fn start_on(&mut self, files: &Files) -> Result<(), String> {
         let data = self.cluster.data_of(STRUCK);
         std::fs::remove_dir_all(&data).expect("removed");
@@ -181,7 +186,8 @@ impl Pair {
         self.cluster.try_run(STRUCK)
     }
 
-    /// Strikes; returns what became of it, or what is wrong.
+    /// Damages a file and tests the outcome. Returns the fate of the fault, or a description of
+    /// what is wrong.
     async fn strike(&mut self, whole: &Files, after: &Files, path: &Path) -> Result<Fate, String> {
         let id = self.next % DOCUMENTS;
         self.write(id..id + 1).await;
@@ -215,7 +221,7 @@ impl Pair {
     }
 }
 
-/// The pairs of a file and a fault that change something.
+/// Returns the pairs of a file and a fault that change something.
 fn cases(whole: &Files, old: &Files) -> Vec<(Files, String, std::path::PathBuf)> {
     let pairs = whole.keys().flat_map(|path| FAULTS.map(|fault| (path, fault)));
     let case = |(path, fault): (&std::path::PathBuf, Fault)| {
@@ -225,7 +231,7 @@ fn cases(whole: &Files, old: &Files) -> Vec<(Files, String, std::path::PathBuf)>
     pairs.filter_map(case).collect()
 }
 
-/// The cases of every run: a damaged log and a damaged fragment.
+/// Selects the cases of every run: a damaged log and a damaged fragment.
 fn of_every_run(cases: &mut Vec<(Files, String, std::path::PathBuf)>) {
     let is_log = |what: &String| what.contains(".log ") && what.contains("FlippedBit");
     let log = cases.iter().position(|(_, what, _)| is_log(what)).expect("a log");

@@ -1,7 +1,8 @@
-//! Costly statements and index expressions: a process serves its other clients meanwhile, and a cancellation or a time-out
-//! takes effect soon.
+//! Tests costly statements and index expressions: a process serves its other clients meanwhile, and
+//! a cancellation or a time-out takes effect soon.
 //!
-//! The figures of a run are printed; `cargo test --release … --test timing costly:: -- --nocapture` shows those of a release build.
+//! The figures of a run are printed; `cargo test --release … --test timing costly:: -- --nocapture`
+//! shows those of a release build.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -17,24 +18,28 @@ use tokio_postgres::{Client, NoTls};
 
 use super::idle::{self, Idle};
 
-/// Time limit of another client's connect and `SELECT 1`, and of a statement after its cancellation, on a machine that is not overloaded
-/// ([`idle::allowed`]). A quiet machine needs a twentieth of it.
+/// The time limit of another client's connect and `SELECT 1`, and of a statement after its
+/// cancellation, on a machine that is not overloaded ([`idle::allowed`]). A quiet machine needs a
+/// twentieth of it.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
-/// Documents under the long `IN`, and its values.
+/// The number of documents that the long `IN` reads, and of its values.
 const NUMBERS: u64 = 60_000;
 const IN_VALUES: u64 = 50_000;
-/// Documents under the long `LIKE`, the length of their text, and the letters of the pattern.
+/// The number of documents that the long `LIKE` reads, the length of their text, and the number of
+/// letters in the pattern.
 const TEXTS: u64 = 60;
 const TEXT_BYTES: usize = 50_000;
 const PATTERN_LETTERS: usize = 20_000;
-/// Documents under a costly index. Each takes all steps of an evaluation: a second on a slow machine, in a debug build.
+/// The number of documents under a costly index. Each takes all steps of an evaluation: a second on
+/// a slow machine, in a debug build.
 const LEFT_OUT: u64 = 4;
 
 fn start(data: &Path) -> Dev {
     Dev::start_by(dev(data).args(["--nodes", "1"]))
 }
 
-/// The longest connect with `SELECT 1` of a client that does so again and again until it is stopped, and the number of them.
+/// Measures connects with `SELECT 1` of a client until it is stopped. Returns their number and the
+/// longest time.
 async fn longest_answer(address: SocketAddr, stopped: Arc<AtomicBool>) -> (usize, Duration) {
     let (mut answers, mut longest) = (0, Duration::ZERO);
     while !stopped.load(Ordering::Relaxed) {
@@ -66,13 +71,14 @@ impl Bystanders {
         Self { stop, task, interrupted: Duration::ZERO }
     }
 
-    /// Runs a statement that is interrupted while it runs, if it runs for long enough.
+    /// Interrupts a statement, and records the longest delay of the interrupt.
     async fn interrupt(&mut self, client: &Client, statement: &str, what: &str) {
         let delay = delay_of_interrupts(client, statement, what).await;
         self.interrupted = self.interrupted.max(delay);
     }
 
-    /// Stops them, and checks the longest time of the client, and the longest delay of an interrupt.
+    /// Stops the clients, and checks the longest time of the tested process's client and the
+    /// longest delay of an interrupt.
     async fn check(self, during: &str) {
         self.stop.store(true, Ordering::Relaxed);
         let ((answers, longest), (_, idle)) = self.task.await.expect("the other clients");
@@ -86,8 +92,9 @@ impl Bystanders {
     }
 }
 
-/// Runs a statement that is interrupted while it runs, if it runs for long enough: once by a cancel request, and once by a time-out. Returns
-/// the longer time from an interrupt to the end of the statement.
+/// Runs a statement twice and interrupts it while it runs, if it runs for long enough: by a cancel
+/// request, and by a time-out. Returns the longer time from an interrupt to the end of the
+/// statement.
 async fn delay_of_interrupts(client: &Client, statement: &str, what: &str) -> Duration {
     // By a cancel request after 30 ms.
     let cancel = client.cancel_token();
@@ -225,8 +232,8 @@ async fn a_long_like_holds_up_no_other_client_and_its_index_can_be_dropped() {
     others.check("DROP INDEX after a restart").await;
 }
 
-/// Waits until an index has everything acknowledged, and compares the number of its entries: a costly index beside it may take longer
-/// than a statement waits.
+/// Waits until an index covers everything acknowledged, and compares the number of its entries.
+/// Beside a costly index that may take longer than a statement waits.
 async fn counts(client: &Client, index: &str, expected: u64) {
     let count = eventually("the index has what was acknowledged", || async {
         match sql::simple(client, &format!("SELECT count(*) FROM {index}")).await {
@@ -237,7 +244,7 @@ async fn counts(client: &Client, index: &str, expected: u64) {
     assert_eq!(count.await, expected.to_string(), "{index}");
 }
 
-/// Waits until the index shows that it leaves all documents out.
+/// Waits until the index reports that all documents are left out.
 async fn left_out(client: &Client) {
     eventually("the documents that are left out are counted", || async {
         let rows = sql::simple(client, "SHOW INDEXES").await.ok()?;

@@ -1,11 +1,14 @@
-//! Hostile clients at every port of a running node ([`tests::hostile`]). The process continues, its memory stays within a budget, its log
-//! stays short, and another client's scans stay quick.
+//! Tests hostile clients at every port of a running node ([`tests::hostile`]). The process
+//! continues, its memory stays within a budget, its log stays short, and another client's scans
+//! stay quick.
 //!
-//! `SEXTANT_HOSTILE_SECONDS` is the time of each attack, and of the quiet time before it (60 for the campaign). In the campaign the hostile
-//! clients are more, and have the last processor for themselves (with `taskset`): the scans are to share the others with what the node
-//! does for the attackers, and not with the attackers, which would be elsewhere. The test fails if 99 of 100 scans take twice the quiet
-//! time, and longer than a floor ([`Scale::quick`]). In `./test`, attackers have the same processors: a scan may also take some times as
-//! long as one of an idle process at the same time, and the test fails if all rounds are slow.
+//! `SEXTANT_HOSTILE_SECONDS` is the time of each attack, and of the quiet time before it (60 for
+//! the campaign). In the campaign the hostile clients are more, and have the last processor for
+//! themselves (with `taskset`): the scans are to share the others with what the node does for the
+//! attackers, and not with the attackers, which would be elsewhere. The test fails if 99 of 100
+//! scans take twice the quiet time, and longer than a floor ([`Scale::quick`]). In `./test`,
+//! attackers have the same processors: a scan may also take some times as long as one of an idle
+//! process at the same time, and the test fails if all rounds are slow.
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -23,18 +26,21 @@ use tokio_postgres::Client;
 
 use super::idle::{self, Idle};
 
-/// Memory that an attack may take. Full ports take 64 log-ins of 150 KiB, 512 connections of gRPC of 100 KiB (frames of 16 KiB in both
-/// directions, and tables of headers), and 128 of HTTP of 60 KiB: 68 MiB, and as much again for what the allocator keeps.
+/// The limit of memory that an attack takes, in KiB. Full ports take 64 log-ins of 150 KiB, 512
+/// connections of gRPC of 100 KiB (frames of 16 KiB in both directions, and tables of headers), and
+/// 128 of HTTP of 60 KiB: 68 MiB, and as much again for what the allocator keeps.
 const MEMORY_MAX_KB: u64 = 136 << 10;
-/// Lines that an attack of a minute may write into the log.
+/// The limit of lines that an attack of a minute writes into the log.
 const LOG_LINES_MAX: u64 = 1_000;
-/// Below this a scan is not slow. In `./test`, attackers have the same processors.
+/// The time below which a scan counts as quick in `./test`, where attackers use the same
+/// processors.
 const QUICK: Duration = Duration::from_millis(100);
-/// The limit in the campaign: a scan may have to wait once for its share of the processor (3 ms).
+/// The time below which a scan counts as quick in the campaign: it may wait once for its share of
+/// the processor (3 ms).
 const QUICK_IN_CAMPAIGN: Duration = Duration::from_millis(5);
-/// Seconds of an attack in `./test`.
+/// The duration of an attack in `./test`, in seconds.
 const SECONDS: u64 = 2;
-/// Time between two scans of the good client.
+/// The pause between two scans of the good client.
 const PACE: Duration = Duration::from_millis(3);
 
 /// The settings of an attack.
@@ -52,7 +58,7 @@ impl Scale {
         Duration::from_secs(self.seconds)
     }
 
-    /// The number of clients: that of the campaign, or a smaller one.
+    /// Returns the number of clients: `in_campaign` in the campaign, `in_test` otherwise.
     fn clients(self, in_campaign: usize, in_test: usize) -> usize {
         if self.is_campaign() { in_campaign } else { in_test }
     }
@@ -61,12 +67,12 @@ impl Scale {
         self.seconds > SECONDS
     }
 
-    /// A time below which a scan is not slow.
+    /// Returns the time below which a scan counts as quick.
     fn quick(self) -> Duration {
         if self.is_campaign() { QUICK_IN_CAMPAIGN } else { QUICK }
     }
 
-    /// The number of rounds, of which all but one may have slow scans.
+    /// Returns the number of rounds, of which all but one may have slow scans.
     fn rounds(self) -> usize {
         if self.is_campaign() { 1 } else { 5 }
     }
@@ -80,7 +86,8 @@ impl Scale {
         }
     }
 
-    /// The number of the processor that the attackers have for themselves: the last one that this process could use at its begin.
+    /// Returns the number of the processor that only the attackers use: the last one that was
+    /// available to this process at its start. `None` outside of the campaign.
     fn processor_of_attackers(self) -> Option<usize> {
         static LAST: OnceLock<Option<usize>> = OnceLock::new();
         let last = *LAST.get_or_init(|| {
@@ -93,7 +100,7 @@ impl Scale {
     }
 }
 
-/// Hostile clients at work.
+/// The running hostile clients of an attack.
 struct Attackers {
     process: Child,
     told: Lines<BufReader<ChildStdout>>,
@@ -121,7 +128,7 @@ impl Attackers {
         Self { process, told }
     }
 
-    /// Ends them; returns the number of their connections.
+    /// Ends the clients; returns the number of their connections.
     async fn end(mut self) -> u64 {
         // The end of their input.
         drop(self.process.stdin.take());
@@ -132,11 +139,11 @@ impl Attackers {
     }
 }
 
-/// A good client of a process.
+/// A good client, whose scans are measured.
 struct GoodClient(Client);
 
 impl GoodClient {
-    /// Connects it, and makes an index to scan.
+    /// Connects to a process, and creates an index to scan.
     async fn new(address: SocketAddr) -> Self {
         let client = connect(address).await;
         sql::run(&client, "CREATE BUCKET b; CREATE INDEX i ON b (n::int8) INCLUDE (t)").await;
@@ -149,7 +156,7 @@ impl GoodClient {
         Self(client)
     }
 
-    /// Scans for a while; returns the time that 99 of 100 scans take at most.
+    /// Scans for a time; returns the time within which 99 of 100 scans end.
     async fn scan_for(&self, time: Duration) -> Duration {
         let select = self.0.prepare("SELECT n, t FROM i WHERE n BETWEEN $1 AND $2").await;
         let select = select.expect("a statement");
@@ -167,7 +174,7 @@ impl GoodClient {
     }
 }
 
-/// A process under attack, with a good client; in `./test` also one of an idle process.
+/// A process under attack, with a good client; in `./test` also the good client of an idle process.
 struct Victim {
     process: u32,
     log: PathBuf,
@@ -190,7 +197,8 @@ impl Victim {
         Self { process: process.process(), log: log.to_owned(), client, idle, sql }
     }
 
-    /// Scans of the process for a while, and of the idle process meanwhile: the times that 99 of 100 scans take at most.
+    /// Scans the process, and the idle process concurrently, for a time. Returns for each the time
+    /// within which 99 of 100 scans end.
     async fn scan_for(&self, time: Duration) -> (Duration, Duration) {
         let idle = async {
             match &self.idle {
@@ -201,7 +209,7 @@ impl Victim {
         tokio::join!(self.client.scan_for(time), idle)
     }
 
-    /// Memory of the process in KiB.
+    /// Returns the memory of the process in KiB.
     fn memory_kb(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process));
         let status = status.expect("the process lives");
@@ -229,8 +237,8 @@ impl Victim {
         panic!("{attack}: slow scans in each round: {slow:?}");
     }
 
-    /// One round. The error has the times of slow scans: 99 of 100 took at most so long in the quiet time, in the idle process during the
-    /// attack, and in the process under attack.
+    /// Runs one round. The error contains the times within which 99 of 100 scans end: in the quiet
+    /// time, in the idle process during the attack, and in the process under attack.
     async fn round(
         &self,
         scale: Scale,

@@ -1,13 +1,14 @@
-//! A process without other clients. What its client waits is due to the machine.
+//! A process without other clients: the waiting times of its client show the speed of the machine.
 
 use std::time::Duration;
 
 use tempfile::TempDir;
 use tests::harness::process::{Dev, dev};
 
-/// A client of the tested process may wait this many times as long as one of the idle process.
+/// The factor by which a client of the tested process may wait longer than one of the idle process.
 const TIMES: u32 = 4;
-/// The maximum, as a multiple of the limit: a process that takes all processors slows the idle one too.
+/// The longest allowed time, as a multiple of the limit: a process that uses all processors slows
+/// down the idle one too.
 const LIMITS_MAX: u32 = 5;
 
 /// The process, with its directory.
@@ -24,8 +25,8 @@ impl Idle {
     }
 }
 
-/// The time that a client of the tested process may wait, given that a client of the idle process has waited `idle`. On a machine that has
-/// time for both it is `limit`.
+/// Returns the time that a client of the tested process may wait if a client of the idle process
+/// has waited `idle`. On a machine with enough capacity it is `limit`.
 pub fn allowed(limit: Duration, idle: Duration) -> Duration {
     limit.max(TIMES * idle).min(LIMITS_MAX * limit)
 }

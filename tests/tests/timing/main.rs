@@ -1,7 +1,9 @@
-//! Tests that a clock decides: the time that other clients wait during costly statements and attacks of hostile clients.
+//! Tests whose result depends on a clock: the times that other clients wait during costly
+//! statements and attacks of hostile clients.
 //!
-//! `./test` runs them last, when no other test takes the processors. A machine can still be slow or stall. Therefore each of these tests
-//! also queries an idle process at the same time ([`idle`]): the time of its answers is the measure of the machine.
+//! `./test` runs them last, when no other test uses the processors. A machine can still be slow or
+//! stall. Therefore each of these tests also queries an idle process concurrently ([`idle`]), whose
+//! times show the speed of the machine.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -1,23 +1,23 @@
-//! The comparison of two copies: the leader plans it, and the driver carries it out.
+//! The comparison of two copies of a slice: the leader plans it, and the driver carries it out.
 
 use proto::model::ids::{Epoch, IndexId, MoveId, NodeId, SliceId};
 
 /// Two copies to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyCheck {
-    /// The index whose copies differ.
+    /// The index of the copies.
     pub index: IndexId,
-    /// The move.
+    /// The move that requires the comparison.
     pub id: MoveId,
-    /// The slice whose copies differ.
+    /// The slice of the copies.
     pub slice: SliceId,
     /// A node with a copy that the topology names.
     pub source: NodeId,
     /// The target of the move.
     pub target: NodeId,
-    /// An epoch that both nodes can answer.
+    /// An epoch at which both nodes can be read.
     pub epoch: Epoch,
-    /// The size of the larger copy.
+    /// The size of the larger copy, in bytes.
     pub bytes: u64,
 }
 

@@ -14,7 +14,7 @@ use crate::leader::copies::keep_whole::{ChosenCuts, Split, keep_whole};
 use crate::leader::epochs::stability::Stability;
 use crate::state::{BucketView, StateContext};
 
-/// The epochs that are held now, the longest hold first.
+/// Returns the epochs that are held now, the longest hold first.
 pub(in crate::leader) fn holds(
     stability: &Stability,
     state: &StateContext,

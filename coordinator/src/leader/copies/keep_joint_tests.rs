@@ -1,4 +1,4 @@
-//! Epochs never have a part of a joint commit.
+//! Tests that epochs contain all parts of a joint commit or none.
 
 use std::sync::Arc;
 
@@ -50,7 +50,8 @@ impl World {
         Self { leader, state, now_ms: 0 }
     }
 
-    /// SYNC of a bucket: it ends at a seqno, and has these open joint commits. `before` are closed cuts before them.
+    /// Delivers SYNC of a bucket: it ends at a seqno, and has these open joint commits. `before`
+    /// are closed cuts before them.
     fn sync(&mut self, bucket: BucketId, end: u64, joint: &[JointCommit], before: &[u64]) {
         let report = BucketReport {
             open: joint.iter().cloned().map(OpenCommit::Joint).collect(),

@@ -1,4 +1,4 @@
-//! Epochs never have a part of a producer's commit.
+//! Tests that epochs contain all parts of a producer's commit or none.
 
 use std::sync::Arc;
 
@@ -28,7 +28,8 @@ fn cut(seqnos: [u64; 2]) -> Cut {
     Cut::from_positions(seqnos.map(at).to_vec())
 }
 
-/// A commit, given by the seqno before it and its last seqno, for each vbucket.
+/// Returns a commit. `parts` contains the seqno before the commit and its last seqno, for each
+/// vbucket.
 fn commit(transaction: u64, parts: [(u64, u64); 2]) -> PushedCommit {
     let part = |(n, (after, end)): (usize, (u64, u64))| PushedPart {
         vbucket: VbucketId(n as u16),
@@ -61,12 +62,12 @@ impl World {
         assign(&mut self.state, BUCKET, owners);
     }
 
-    /// SYNC of the owner of a vbucket.
+    /// Delivers SYNC of the owner of a vbucket.
     fn sync(&mut self, vbucket: u16, end: u64, pushed: &[PushedCommit]) {
         self.sync_of(OWNERS[usize::from(vbucket)], &[(vbucket, end)], pushed);
     }
 
-    /// SYNC of a projector that owns these vbuckets.
+    /// Delivers SYNC of a projector that owns these vbuckets.
     fn sync_of(&mut self, owner: NodeId, ends: &[(u16, u64)], pushed: &[PushedCommit]) {
         let kept: VbucketSet = ends.iter().map(|(vbucket, _)| VbucketId(*vbucket)).collect();
         let mut seqnos = [0; 2];
@@ -78,7 +79,7 @@ impl World {
         self.leader.sync(&self.state, owner, report, self.now_ms).unwrap();
     }
 
-    /// Plans at the next tick. Returns the seqnos of the last epoch then.
+    /// Plans at the next tick. Returns the seqnos at which the newest epoch then ends.
     fn tick(&mut self) -> [u64; 2] {
         self.now_ms += 20;
         let plan = self.leader.plan(&self.state, self.now_ms);
@@ -165,7 +166,8 @@ fn an_older_report_takes_no_commit_away() {
     assert_eq!(world.tick(), [2, 0]);
 }
 
-/// A branch that has cut off a held part, or a disk that has lost it: the projector has less than it has reported, on a branch that is known.
+/// A part that a commit of a producer holds is lost by a new branch or a failed disk: the projector
+/// then has less than it has reported, on a known branch.
 #[test]
 fn an_owner_that_has_lost_a_held_part_is_queried_and_its_reports_count_again() {
     let mut world = World::new();
@@ -193,7 +195,8 @@ fn an_owner_that_has_lost_a_held_part_is_queried_and_its_reports_count_again() {
     assert_eq!(world.tick(), [3, 6]);
 }
 
-/// The heartbeat of an indexer whose queue is full, and whose streams have reached a position.
+/// Returns the heartbeat of an indexer whose queue is full, and whose streams have reached a
+/// position.
 fn full_indexer(at: [u64; 2]) -> Heartbeat {
     let progress = BucketProgress {
         bucket: BUCKET,
@@ -244,7 +247,7 @@ fn a_waiting_caller_gets_no_epoch_with_a_part() {
     assert_eq!(world.tick(), [2, 0]);
 }
 
-/// Meanwhile reports of other vbuckets arrive.
+/// Reports of other vbuckets arrive meanwhile.
 #[test]
 fn a_caller_that_waits_for_a_held_place_hastens_no_epochs_of_its_bucket() {
     let mut world = World::new();
@@ -258,7 +261,7 @@ fn a_caller_that_waits_for_a_held_place_hastens_no_epochs_of_its_bucket() {
     assert_eq!(world.tick(), [2, 3], "with the next tick");
 }
 
-/// A late report, or one of a projector that does not know of the hand-over yet.
+/// The report is late, or its projector has not received the hand-over yet.
 #[test]
 fn a_former_owner_takes_no_commit_of_the_next_one_away() {
     let mut world = World::new();

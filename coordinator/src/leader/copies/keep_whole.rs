@@ -28,7 +28,8 @@ use crate::state::epochs::history::advance;
 /// The cuts at which the next epochs end.
 pub(in crate::leader) type ChosenCuts = BTreeMap<BucketId, Cut>;
 
-/// A commit before which a bucket must end, since another bucket lacks it.
+/// A joint commit that the cut of one bucket has and another bucket lacks. The first bucket must
+/// end before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::leader) struct Split {
     pub(in crate::leader) bucket: BucketId,
@@ -36,7 +37,7 @@ pub(in crate::leader) struct Split {
     pub(in crate::leader) lacking: BucketId,
 }
 
-/// Moves cuts back until no commit is split. Returns the joint commits that are the reasons.
+/// Moves cuts back until no commit is split. Returns the joint commits that caused this.
 pub(in crate::leader) fn keep_whole(
     stability: &Stability,
     state: &StateContext,
@@ -95,7 +96,8 @@ fn keep_joint_whole(
     reasons
 }
 
-/// The buckets whose chosen cuts have a joint commit in common that no epoch has: sets of two and more.
+/// Returns the sets, of two or more buckets, whose chosen cuts share a joint commit that no epoch
+/// has.
 pub(in crate::leader) fn joined(
     stability: &Stability,
     state: &StateContext,
@@ -126,7 +128,7 @@ fn published(state: &StateContext, bucket: BucketId) -> Option<&Cut> {
     state.bucket(bucket).map(|bucket| &*bucket.epochs.last().cut)
 }
 
-/// The joint commits of a bucket that its chosen cut has, and its last epoch has not.
+/// Iterates over the joint commits of a bucket that its chosen cut has and its last epoch lacks.
 fn newly_in<'s>(
     stability: &'s Stability,
     state: &'s StateContext,
@@ -141,7 +143,8 @@ fn newly_in<'s>(
     })
 }
 
-/// The joint commits that the chosen cut of a bucket has, each with every bucket that lacks it.
+/// Iterates over the joint commits that the chosen cut of a bucket has, each with every bucket that
+/// lacks it.
 fn split<'s>(
     stability: &'s Stability,
     state: &'s StateContext,
@@ -156,7 +159,7 @@ fn split<'s>(
     newly_in(stability, state, chosen, bucket).flat_map(lacking).collect()
 }
 
-/// True if neither the chosen cut of a bucket nor its last epoch has a joint commit.
+/// Returns true if neither the chosen cut of a bucket nor its last epoch has a joint commit.
 fn lacks(
     stability: &Stability,
     state: &StateContext,

@@ -30,22 +30,25 @@ use crate::leader::nodes::old_copy::all_have_reported;
 use crate::leader::plan::Plan;
 use crate::state::StateContext;
 
-/// The interval between two checks of the copies. It also limits how fast a change without effect is planned again.
+/// The interval between two checks of the copies, in ms. It also limits how fast a change without
+/// effect is planned again.
 const LOOK_EVERY_MS: u64 = 500;
-/// The silence after which a joining copy gives its place to another projector: twice the silence of a dead node.
+/// The silence, in ms, after which another projector replaces the one with a joining copy: twice
+/// the silence of a dead node.
 const GONE_MS: u64 = 10_000;
-/// The time that a bucket with a missing copy waits for a former copy to return.
+/// The time, in ms, that a bucket with a missing copy waits for a former copy to return.
 const FORMER_WAIT_MS: u64 = 30_000;
-/// The most buckets that a projector copies at once. Each copy reads a whole bucket from its leader.
+/// The limit of buckets that a projector copies concurrently. Each copy reads a whole bucket from
+/// its leader.
 const JOINING_MAX: usize = 4;
-/// The most buckets that are copied at once in the cluster.
+/// The limit of buckets that are copied concurrently in the cluster.
 const JOINING_IN_ALL_MAX: usize = 8;
 
 /// The leader's memory of its plans for copies.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct CopyPlans {
     looks: CheckTimer<LOOK_EVERY_MS>,
-    /// The buckets that lack a copy, and since when.
+    /// The buckets that lack a copy, each with the time since which it does.
     short_since_ms: BTreeMap<BucketId, u64>,
 }
 
@@ -94,7 +97,7 @@ struct Projectors<'a> {
     copies: BTreeMap<NodeId, usize>,
     /// The number of joining copies on each projector.
     joining: BTreeMap<NodeId, usize>,
-    /// True once it is known which projectors are alive.
+    /// True once the leader can tell which projectors are alive.
     is_complete: bool,
 }
 
@@ -122,7 +125,8 @@ impl<'a> Projectors<'a> {
         }
     }
 
-    /// The projector of a joining copy that has been silent too long, if another projector could take its place.
+    /// Returns the projector of a joining copy that has been silent for [`GONE_MS`], if another
+    /// projector can replace it.
     fn gone(&self, copies: &Copies) -> Option<NodeId> {
         let joining = copies.joining.iter().copied();
         let is_gone = |node: &NodeId| self.heartbeats.silent_ms(*node, self.now_ms) >= GONE_MS;
@@ -130,20 +134,21 @@ impl<'a> Projectors<'a> {
         gone.next().filter(|_| self.free(copies).next().is_some())
     }
 
-    /// The joining copy to remove if there are too many copies.
+    /// Returns the joining copy to remove if the bucket has a surplus of copies.
     fn surplus(&self, copies: &Copies) -> Option<NodeId> {
         let joining = copies.joining.iter().copied().filter(|node| copies.move_to != Some(*node));
         let least = joining.max_by_key(|node| (!self.is_alive(*node), self.count(*node), *node));
         least.filter(|_| copies.has_surplus())
     }
 
-    /// The projector that the bucket moves to, if it has no part yet.
+    /// Returns the projector that the bucket moves to, if it has no copy yet.
     fn target(&self, copies: &Copies) -> Option<NodeId> {
         let to = copies.move_to.filter(|to| copies.role(*to) == CopyRole::None)?;
         (self.is_alive(to) && self.has_room(to)).then_some(to)
     }
 
-    /// The projector that should have the copy that is missing.
+    /// Returns the projector that should receive the missing copy. With `may_be_new` false, only a
+    /// former copy qualifies.
     fn missing(&self, copies: &Copies, may_be_new: bool) -> Option<NodeId> {
         if copies.members().count() >= usize::from(copies.wanted) || !self.is_complete {
             return None;
@@ -157,7 +162,7 @@ impl<'a> Projectors<'a> {
         allowed.min_by_key(|node| (place(node), node.id)).map(|node| node.id)
     }
 
-    /// The live projectors without a part in a bucket.
+    /// Iterates over the live projectors without a copy of a bucket.
     fn free(&self, copies: &Copies) -> impl Iterator<Item = &NodeInfo> {
         let projectors = self.state.nodes().filter(|node| node.role == Role::Projector);
         projectors
@@ -173,7 +178,7 @@ impl<'a> Projectors<'a> {
         self.copies.get(&node).copied().unwrap_or_default()
     }
 
-    /// True if the projector may copy one bucket more. A silent projector copies nothing.
+    /// Returns true if the projector is alive and may copy one more bucket.
     fn has_room(&self, node: NodeId) -> bool {
         let of_node = self.joining.get(&node).copied().unwrap_or_default();
         let live = self.joining.iter().filter(|(node, _)| self.is_alive(**node));
@@ -181,7 +186,7 @@ impl<'a> Projectors<'a> {
         of_node < JOINING_MAX && in_all < JOINING_IN_ALL_MAX
     }
 
-    /// True if a copy is in the projector's zone.
+    /// Returns true if a copy is in the projector's zone.
     fn is_zone_taken(&self, node: &NodeInfo, copies: &Copies) -> bool {
         let zone = |member| self.state.node(member).map(|info| &*info.zone);
         !node.zone.is_empty() && copies.members().any(|member| zone(member) == Some(&*node.zone))

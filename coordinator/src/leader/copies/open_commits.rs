@@ -22,18 +22,18 @@ use proto::model::pushed_commit::PushedCommit;
 #[derive(Debug, Default)]
 pub(in crate::leader) struct OpenCommits(BTreeMap<CommitId, Vec<Version>>);
 
-/// An open commit as some projectors name it.
+/// One version of an open commit, as projectors have reported it.
 #[derive(Debug)]
 struct Version {
     commit: OpenCommit,
-    /// The vbuckets whose newest report has named it.
+    /// The vbuckets whose newest report named this version.
     vouched: VbucketSet,
     /// The time at which the commit was first reported in this term, in milliseconds.
     since_ms: u64,
 }
 
 impl OpenCommits {
-    /// Takes over the report of a projector that owns these vbuckets.
+    /// Replaces the reports of the vbuckets in `kept` by a new report of their owner.
     pub(in crate::leader) fn report(
         &mut self,
         kept: &VbucketSet,
@@ -74,27 +74,27 @@ impl OpenCommits {
         });
     }
 
-    /// The commits. A commit of a producer may appear in several versions.
+    /// Iterates over the commits. A commit of a producer may appear in several versions.
     pub(in crate::leader) fn iter(&self) -> impl Iterator<Item = &OpenCommit> {
         self.0.values().flatten().map(|version| &version.commit)
     }
 
-    /// The joint commits.
+    /// Iterates over the joint commits.
     pub(in crate::leader) fn joint(&self) -> impl Iterator<Item = &JointCommit> {
         self.iter().filter_map(OpenCommit::joint)
     }
 
-    /// The commits of a producer.
+    /// Iterates over the commits of producers.
     pub(in crate::leader) fn pushed(&self) -> impl Iterator<Item = &PushedCommit> {
         self.iter().filter_map(OpenCommit::pushed)
     }
 
-    /// A joint commit.
+    /// Finds a joint commit by its transaction.
     pub(in crate::leader) fn find_joint(&self, transaction: TransactionId) -> Option<&JointCommit> {
         self.0.get(&CommitId::Joint(transaction))?.first()?.commit.joint()
     }
 
-    /// The time at which a joint commit was first reported in this term, in milliseconds.
+    /// Returns the time at which a joint commit was first reported in this term, in milliseconds.
     pub(in crate::leader) fn joint_since_ms(&self, transaction: TransactionId) -> Option<u64> {
         let versions = self.0.get(&CommitId::Joint(transaction))?;
         versions.iter().map(|version| version.since_ms).min()

@@ -11,7 +11,7 @@ use crate::state::tests::{apply, create_bucket_of, done, node};
 
 const SECOND: u64 = 1_000;
 
-/// Projectors 10 to 12 and bucket 1 on projector 10.
+/// Returns a state with projectors 10 to 12 and bucket 1 on projector 10.
 fn cluster() -> StateContext {
     let mut state = StateContext::default();
     for id in 10..13 {
@@ -42,7 +42,8 @@ fn change(state: &mut StateContext, bucket: u64, change: CopiesChange) {
     assert!(matches!(outcome, Outcome::Copies(now) if now != before), "{change:?} of {before:?}");
 }
 
-/// Plans after heartbeats of some nodes at that moment, and carries the plan out.
+/// Delivers heartbeats of the nodes in `alive`, plans, and carries the plan out; returns the
+/// changes.
 fn planned(
     state: &mut StateContext,
     heartbeats: &mut Heartbeats,
@@ -63,7 +64,7 @@ fn planned(
     changes
 }
 
-/// Plans with a memory of earlier plans.
+/// Plans with the memory of earlier plans; returns the changes.
 fn planned_with(
     plans: &mut CopyPlans,
     state: &mut StateContext,
@@ -98,7 +99,7 @@ fn a_copy_that_was_given_up_has_half_a_minute_to_come_back() {
     assert_eq!(new, [Join(NodeId(12))], "it did not come back");
 }
 
-/// The plan of a leader whose nodes 10 to 12 are alive.
+/// Plans for a leader whose nodes 10 to 12 are alive; returns the changes.
 fn all_alive(state: &mut StateContext) -> Vec<(u64, CopiesChange)> {
     planned(state, &mut Heartbeats::new(0), &[10, 11, 12], 0)
 }
@@ -164,7 +165,7 @@ fn the_joining_copy_of_a_cancelled_move_leaves() {
     assert_eq!(all_alive(&mut state), [(1, Leave(NodeId(12)))]);
 }
 
-/// Otherwise the new target could never join: the copies of the old move fill all places.
+/// If it stayed, the next target could not join: the copies of both moves would exceed the limit.
 #[test]
 fn the_target_of_an_earlier_move_leaves_before_the_next_one_joins() {
     let mut state = cluster();
@@ -209,7 +210,7 @@ fn a_joining_copy_that_is_gone_gives_its_place_to_a_projector_that_is_there() {
     assert_eq!(joins, [(1, Join(NodeId(12)))]);
 }
 
-/// Only the leader of a bucket knows whether writes waited for a silent copy.
+/// Only the leader of a bucket knows if writes waited for a silent copy.
 #[test]
 fn a_silent_copy_in_sync_stays_until_its_leader_has_shrunk_the_copies() {
     let mut state = cluster();
@@ -223,7 +224,7 @@ fn a_silent_copy_in_sync_stays_until_its_leader_has_shrunk_the_copies() {
     assert_eq!(joins, [(1, Join(NodeId(11)))], "it is back");
 }
 
-/// Only the leader removes a surplus copy: if the leader has just died, the copy may be needed.
+/// Only the leader removes a surplus copy: if the leader has just failed, the copy may be needed.
 #[test]
 fn a_surplus_copy_in_sync_stays_until_its_leader_lets_it_go() {
     let mut state = cluster();

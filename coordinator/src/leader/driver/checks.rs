@@ -10,10 +10,11 @@ use proto::{Error, Result};
 use super::member::Member;
 use crate::leader::{Checksum, CopyCheck};
 
-/// Concurrent checks. Each check reads two slices.
+/// The limit of concurrent checks. Each check reads two slices.
 const CHECKS_AT_ONCE: usize = 8;
 
-/// Queues checks for their task. A check that finds the queue full has failed and is planned again.
+/// Queues checks for their task. A check that does not fit in the queue counts as failed and is
+/// planned again.
 pub(super) fn start_checks(member: &Member, checks: Vec<CopyCheck>) {
     for check in checks {
         if let Err(full) = member.checks.0.try_send(check) {
@@ -23,7 +24,8 @@ pub(super) fn start_checks(member: &Member, checks: Vec<CopyCheck>) {
     }
 }
 
-/// Compares copies, several at a time. The leader's loop does not wait, because reading a slice takes long.
+/// Compares copies, several concurrently, in a separate task: reading a slice takes too long for
+/// the leader's loop.
 pub(crate) async fn compare_copies(member: Arc<Member>) -> &'static str {
     let checks = member.checks.1.clone();
     checks.for_each_concurrent(CHECKS_AT_ONCE, |check| compare(&member, check)).await;

@@ -1,9 +1,10 @@
 //! The leader's loop. It runs on every member and acts only on the leading member.
 //!
-//! A term begins with an empty [`Leader`] and with the registration of the members, so that they appear among the
-//! nodes. Then the loop asks for a plan, proposes the plan's commands, and sleeps until a report or the next tick.
-//! Only one promotion is in flight; a caller that waits meanwhile gets its epoch by this promotion or by the next one.
-//! The loop never ends. Losing leadership drops the memory.
+//! A term begins with an empty [`Leader`] and with the registration of the members, so that they
+//! appear among the nodes. Then the loop requests a plan, proposes the plan's commands, and sleeps
+//! until a report or the next tick. Only one promotion is in flight; a caller that waits meanwhile
+//! gets its epoch by this promotion or by the next one. The loop never ends. Losing leadership
+//! drops the memory.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::leader::{Leader, Plan};
 use crate::raft::RaftRole;
 use crate::state::Decisions;
 
-/// The longest interval between two checks for silent nodes.
+/// The longest interval between two checks for silent nodes, in ms.
 const NEWS_EVERY_MS: u64 = 1_000;
 /// The delay after a failed proposal, if the member still leads.
 const RETRY: Duration = Duration::from_millis(50);
@@ -89,7 +90,7 @@ async fn lead(member: &Member, role: &mut watch::Receiver<RaftRole>, term: u64) 
     }
 }
 
-/// Carries out one plan. Returns the milliseconds until the next plan.
+/// Carries out one plan. Returns the time until the next plan, in milliseconds.
 async fn act(member: &Member) -> Result<Option<u64>> {
     let now_ms = member.now_ms();
     let (Plan { commands, checks, next_ms }, silent, news) = {
@@ -142,9 +143,9 @@ fn accepted(outcome: Outcome) -> Result<()> {
     }
 }
 
-/// Registers the first members at the addresses of the settings: they are nodes like any others. Those that were added are registered already, at the address of
-/// ADD COORDINATOR. A member whose
-/// id another process has taken stays unregistered.
+/// Registers the first members as nodes, at the addresses of the settings. Members that were added
+/// later are registered already, at the address of ADD COORDINATOR. A member whose node id another
+/// process holds stays unregistered.
 async fn register_members(member: &Member) -> Result<()> {
     let members = member.members();
     for (id, address) in &member.config.members {

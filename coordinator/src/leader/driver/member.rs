@@ -1,4 +1,4 @@
-//! The state that the tasks and the calls of a member share.
+//! The state that is shared by the tasks and the calls of a member.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -31,16 +31,16 @@ pub(crate) struct Member {
     pub(crate) leader: Mutex<Option<Leader>>,
     /// Wakes the leader's loop.
     pub(crate) wake: Notify,
-    /// The rounds of questions that fix moments.
+    /// The rounds of queries that fix moments.
     pub(crate) rounds: Rounds,
     /// Wakes the task that queries sources.
     pub(crate) suspect_found: Notify,
     /// The queue of checks from the leader's loop to their task.
     pub(crate) checks: (async_channel::Sender<CopyCheck>, async_channel::Receiver<CopyCheck>),
     pub(crate) started: Instant,
-    /// When each other member sent its last message, in milliseconds since the start.
+    /// The time of the last message of each other member, in milliseconds since the start.
     pub(crate) heard_ms: Mutex<BTreeMap<NodeId, u64>>,
-    /// The error with which this member ends because the others say that it was removed.
+    /// The error with which this member ends once another member reports its removal.
     pub(crate) removed: watch::Sender<Option<Error>>,
 }
 
@@ -49,12 +49,12 @@ impl Member {
         lock(&self.leader)
     }
 
-    /// Milliseconds since the member started.
+    /// Returns the milliseconds since the member started.
     pub(crate) fn now_ms(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
     }
 
-    /// The members, as of the last applied entry.
+    /// Returns the members, as of the last applied entry.
     pub(crate) fn members(&self) -> Members {
         self.raft.members().borrow().clone()
     }
@@ -71,7 +71,8 @@ impl Member {
         }
     }
 
-    /// The time since the last message of each member, or since the start if there was none.
+    /// Returns the time since the last message of each member, in ms; since the start if there was
+    /// none.
     pub(crate) fn members_silent_ms(&self, now_ms: u64) -> BTreeMap<NodeId, u64> {
         let heard_ms = lock(&self.heard_ms);
         let silent_ms = |id: &NodeId| match *id == self.config.node {
@@ -81,7 +82,7 @@ impl Member {
         self.members().all().iter().map(|id| (*id, silent_ms(id))).collect()
     }
 
-    /// Proposes a command on this member, which must lead. The decision gets the present time.
+    /// Proposes a command on this member, which must lead. The decisions get the present time.
     pub(crate) async fn propose_here(
         &self,
         decided: Decisions,
@@ -92,7 +93,8 @@ impl Member {
         self.raft.propose(record).await
     }
 
-    /// The leader, if another member leads.
+    /// Returns the leader, if another member leads; `None` on the leader; an error while no leader
+    /// is known.
     pub(crate) fn forward_to(&self) -> Result<Option<Arc<dyn CoordinatorApi>>> {
         match self.raft.role().borrow().leader {
             Some(leader) if leader == self.config.node => Ok(None),
@@ -101,15 +103,15 @@ impl Member {
         }
     }
 
-    /// True if this member leads and may be an older copy of itself: its epochs may have numbers that nodes know with other
-    /// cuts.
+    /// Returns true if this member leads and the coordinator may be an older copy of itself: its
+    /// epochs may have numbers that nodes know with other cuts.
     pub(crate) fn is_doubted(&self) -> bool {
         let now_ms = self.now_ms();
         let leader = self.leader();
         leader.as_ref().is_some_and(|leader| leader.is_doubted(&self.replica.view().state, now_ms))
     }
 
-    /// Calls `work` with the leader's memory.
+    /// Calls `work` with the leader's memory; an error if this member does not lead.
     pub(crate) fn as_leader<T>(&self, work: impl FnOnce(&mut Leader) -> Result<T>) -> Result<T> {
         match self.leader().as_mut() {
             Some(leader) => work(leader),

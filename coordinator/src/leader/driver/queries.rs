@@ -1,4 +1,4 @@
-//! Asks sources for their histories.
+//! Queries sources for their histories.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -15,14 +15,14 @@ use proto::{Error, Result};
 use super::member::Member;
 use crate::leader::Leader;
 
-/// The time between two looks for buckets without reports.
+/// The interval between two checks for buckets without reports.
 const QUERY_EVERY: Duration = Duration::from_millis(250);
 
-/// A projector that does not answer within this time is queried again later.
+/// The time limit of a query. A projector that does not answer is queried again later.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Queries suspect and silent sources while this member leads. Each query runs by itself, so that a slow source
-/// delays no other.
+/// Queries suspect and silent sources while this member leads. Queries run concurrently, so that a
+/// slow source delays no other.
 pub(crate) async fn query_sources(member: Arc<Member>) -> Infallible {
     let mut asked = FuturesUnordered::new();
     let mut busy = BTreeSet::new();

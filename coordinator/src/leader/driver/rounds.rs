@@ -1,5 +1,5 @@
-//! The rounds of questions that moments share: a caller that arrives during a round waits for the next round, since the current one may
-//! have queried the projector before the caller's write.
+//! The rounds of queries that moments share. A caller that arrives during a round waits for the
+//! next round, since the current round may have queried the projector before the caller's write.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -9,12 +9,12 @@ use proto::model::ids::BucketId;
 use proto::{Error, Result};
 use tokio::sync::{Notify, watch};
 
-/// The end of a round.
+/// The result of a round.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RoundEnd {
-    /// The moment: an index of the log.
+    /// The moment, as an index of the log.
     pub(crate) at: u64,
-    /// The buckets that keep an older epoch at the moment than what may be acknowledged.
+    /// The buckets whose epoch at the moment may lack acknowledged writes.
     pub(crate) held: BTreeSet<BucketId>,
 }
 
@@ -57,7 +57,8 @@ impl Rounds {
         end.1.clone()
     }
 
-    /// Waits until a caller needs a round, and begins it. Returns its number, for [`Rounds::end`].
+    /// Waits until a caller needs a round, and begins it. Returns the number of the round, for
+    /// [`Rounds::end`].
     pub(crate) async fn begin(&self) -> u64 {
         loop {
             {

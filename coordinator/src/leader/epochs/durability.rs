@@ -1,8 +1,9 @@
 //! The epoch of a bucket that is durable on all copies of its indexes.
 //!
-//! An indexer that restarts continues after its last durable epoch, so no indexer requests the mutations up to the epoch that is durable on
-//! all copies again. A source that must keep its mutations until they are confirmed can drop them up to that epoch. A silent node counts
-//! with its last report, so it holds the epoch back until it is removed.
+//! An indexer that restarts continues after its last durable epoch. So no indexer will request
+//! mutations again that the epoch covers which is durable on all copies. A source that must keep
+//! its mutations until they are confirmed can drop them up to that epoch. The last report of a
+//! silent node still counts, so the node holds the epoch back until it is removed.
 //!
 //! The answer to SYNC contains the epoch, and the projector passes it to `Source::confirm`.
 
@@ -39,8 +40,9 @@ pub(in crate::leader) fn durable_epoch(
     hosts.iter().map(durable).try_fold(newest, |least, epoch| Some(least.min(epoch?)))
 }
 
-/// The newest epoch up to a given one that no rollback has removed. A node that has not rolled back yet may report a dead
-/// epoch; only the part of it up to the rollback point is in the source's history.
+/// Returns the newest epoch up to a given one that no rollback has made dead. A node that has not
+/// rolled back yet may report a dead epoch; the source's history contains that epoch only up to the
+/// rollback point.
 fn surviving(info: &BucketInfo, epoch: Epoch) -> Epoch {
     info.dead.iter().rev().fold(epoch, |epoch, dead| match dead.contains(epoch) {
         true => dead.above(),
@@ -72,7 +74,7 @@ mod tests {
         heartbeats.add(with_bucket_at(node, progress), 10);
     }
 
-    /// Epoch 5 is the newest.
+    /// Publishes epochs up to 5.
     fn five_epochs(state: &mut StateContext) {
         for seqno in 1..5 {
             apply(

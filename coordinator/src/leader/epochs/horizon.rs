@@ -1,9 +1,12 @@
-//! The horizon: no scan asks for an epoch below it, and compaction may drop versions that only older epochs need.
+//! The horizon: no scan may read an epoch below it, and compaction may drop versions that only
+//! older epochs need.
 //!
-//! The horizon follows the newest epoch at a distance of [`KEEP_WHOLE_MS`]. The lease of a running scan holds it
-//! back, but not for ever. The lease of a moment holds back the horizon of each bucket at the epoch that is in force there. An index also
-//! holds it back while one of its slices lags on all copies, so that the index cannot serve a newer epoch as a whole. The horizon never
-//! moves back. A new leader does not know the leases, so it leaves the horizon unchanged until every router had time to renew its leases.
+//! The horizon follows the newest epoch at a distance of [`KEEP_WHOLE_MS`]. The lease of a running
+//! scan holds it back, but not for ever. The lease of a moment holds back the horizon of each
+//! bucket at the epoch that is in force there. An index also holds it back while one of its slices
+//! lags on all copies, so that the index cannot serve a newer epoch as a whole. The horizon never
+//! moves back. A new leader does not know the leases, so it leaves the horizon unchanged until
+//! every router had time to renew its leases.
 
 use std::collections::VecDeque;
 
@@ -12,13 +15,15 @@ pub use proto::rpc::api::LEASE_AGE_MS_MAX;
 
 use crate::state::EpochHistory;
 
-/// The last seconds are kept whole, so that a new scan has time to get its lease.
+/// The time, in ms, for which all epochs stay above the horizon, so that a new scan has time to get
+/// its lease.
 pub const KEEP_WHOLE_MS: u64 = 5_000;
-/// A lease that is not renewed for this long expires.
+/// The time, in ms, after which a lease expires unless it is renewed.
 pub const LEASE_MS: u64 = 10_000;
 
-/// The times at which the leader first saw each epoch of a bucket, by a clock that only grows. The time of day may
-/// jump, and a jump must not expire a lease. Epochs from before the term count as seen when the term began.
+/// The times at which the leader first saw each epoch of a bucket, by a clock that only grows. The
+/// time of day may jump, and a jump must not expire a lease. Epochs from before the term count as
+/// seen at the beginning of the term.
 #[derive(Debug, Default)]
 pub struct PublicationTimes(VecDeque<(Epoch, u64)>);
 
@@ -35,13 +40,14 @@ impl PublicationTimes {
         }
     }
 
-    /// The newest epoch that was published at a given time.
+    /// Returns the newest epoch that was published at or before a given time; `None` if the leader
+    /// has not seen it.
     pub fn at_time(&self, at_ms: u64) -> Option<Epoch> {
         let after = self.0.partition_point(|(_, seen_ms)| *seen_ms <= at_ms);
         after.checked_sub(1).map(|at| self.0[at].0)
     }
 
-    /// The time at which an epoch was superseded; `None` for the newest epoch.
+    /// Returns the time at which an epoch was superseded; `None` for the newest epoch.
     fn superseded_ms(&self, epoch: Epoch) -> Option<u64> {
         self.0.iter().find(|(seen, _)| *seen > epoch).map(|(_, seen_ms)| *seen_ms)
     }
@@ -85,7 +91,7 @@ mod tests {
     use crate::state::StateContext;
     use crate::state::tests::with_bucket;
 
-    /// The state, and the times at which the leader first saw its epochs.
+    /// A state, and the times at which the leader first saw its epochs.
     struct History(StateContext, PublicationTimes);
 
     fn horizon(
@@ -112,7 +118,7 @@ mod tests {
         published.observe(of(state), now_ms);
     }
 
-    /// Epoch n + 1 at second n, for ten seconds; the bucket and epoch 1 at second 0.
+    /// Returns ten seconds of history: epoch n + 1 at second n; the bucket and epoch 1 at second 0.
     fn history() -> History {
         let mut state = History(with_bucket(), PublicationTimes::default());
         state.1.observe(of(&state.0), 0);

@@ -1,4 +1,5 @@
-//! The leases of epochs and of moments. For each bucket, a leased moment is a lease of the epoch in force there at it.
+//! The leases of epochs and of moments. A lease of a moment counts, in each bucket, as a lease of
+//! the epoch in force at the moment.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +10,8 @@ use crate::leader::epochs::horizon::LEASE_MS;
 use crate::leader::nodes::heartbeats::Heartbeats;
 use crate::state::StateContext;
 
-/// The log indexes of the leased moments. If the epoch of a moment is no longer retained, its lease counts at the log
-/// index that its router reported.
+/// Returns the log indexes of the leased moments. If the index of a moment is no longer known, the
+/// index that its router reported counts.
 pub(in crate::leader) fn leased_indexes(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -20,8 +21,8 @@ pub(in crate::leader) fn leased_indexes(
     heartbeats.moments(now_ms).iter().map(index_of).collect()
 }
 
-/// The epochs of a bucket that are in force at some indexes, ascending. Where the epoch itself is not known any more, it is the one before
-/// it, which holds more.
+/// Returns the epochs of a bucket that are in force at some indexes, ascending. Where the epoch is
+/// no longer known, an older one is returned, which holds back more.
 pub(in crate::leader) fn in_force(
     state: &StateContext,
     bucket: BucketId,
@@ -31,9 +32,10 @@ pub(in crate::leader) fn in_force(
     indexes.iter().filter_map(move |at| moments?.newest_until(*at))
 }
 
-/// True if a scan that chose its slices before a catalog may read this epoch of a bucket, or an older one. A transaction that has not read
-/// the bucket yet may do so at its moment. in an idle bucket all scans read the same epoch: leases of a router whose oldest one began with
-/// that catalog or later do not count.
+/// Returns true if a reader that chose its slices before a catalog may read this epoch of a bucket,
+/// or an older one. The reader may be a scan, or a transaction that first reads the bucket later,
+/// at its moment. In an idle bucket all scans read one epoch. So a lease of exactly this epoch
+/// counts only if its router may have scans from before the catalog.
 pub(in crate::leader) fn is_leased_before(
     state: &StateContext,
     heartbeats: &Heartbeats,

@@ -24,7 +24,8 @@ use crate::leader::plan::Plan;
 use crate::state::epochs::history::advance;
 use crate::state::{BucketView, StateContext};
 
-/// The longest time between two epochs while there are new mutations, however slow the log is.
+/// The longest interval between two epochs while there are new mutations, in ms, however slow the
+/// log is.
 pub(in crate::leader) const TICK_MS_MAX: u64 = 1_000;
 
 /// The leader's memory of the epochs that it has published.
@@ -42,13 +43,14 @@ impl Promotions {
         Self { tick_ms, published: BTreeMap::new(), promoted_ms: None, promotion_took_ms: 0 }
     }
 
-    /// The newest epoch of a bucket that was published at a given time; `None` if this leader has not seen it.
+    /// Returns the newest epoch of a bucket that was published at or before a given time; `None` if
+    /// this leader has not seen it.
     pub(in crate::leader) fn published_at(&self, bucket: BucketId, at_ms: u64) -> Option<Epoch> {
         self.published.get(&bucket)?.at_time(at_ms)
     }
 
-    /// Records that the promotion that began at `begun_ms` was committed or failed. The tick grows with the time that
-    /// the log needs.
+    /// Records that the promotion that began at `begun_ms` has ended. The tick grows with the
+    /// duration of promotions.
     pub(in crate::leader) fn promoted(&mut self, begun_ms: u64, now_ms: u64) {
         self.promoted_ms = Some(begun_ms);
         self.promotion_took_ms = now_ms.saturating_sub(begun_ms);

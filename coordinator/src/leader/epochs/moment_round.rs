@@ -1,7 +1,9 @@
-//! The choices of a round that fixes a moment, without side effects: the places to query from projectors, and the epochs that cover the answers.
+//! The choices of a round that fixes a moment, without side effects: the places to query from
+//! projectors, and whether an epoch covers the answers.
 //!
-//! A moment must cover everything that was acknowledged before it was asked for. So the leader compares, for each bucket, the projector's
-//! current place with the cut of the newest epoch. In an idle cluster they are equal, and the present moment is the answer.
+//! A moment must cover all writes that were acknowledged before the moment was requested. So the
+//! leader compares, for each bucket, the projector's current place with the cut of the newest
+//! epoch. In an idle cluster they are equal, and the present moment is the answer.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +14,7 @@ use proto::rpc::api::KnownPlace;
 
 use crate::state::{BucketView, StateContext};
 
-/// The fingerprint of the history of some vbuckets.
+/// Returns the fingerprint of the history of some vbuckets.
 fn fingerprint_of(logs: &FailoverLogs, vbuckets: u16, kept: &VbucketSet) -> u64 {
     match kept.len() == usize::from(vbuckets) {
         true => logs.fingerprint(),
@@ -20,14 +22,14 @@ fn fingerprint_of(logs: &FailoverLogs, vbuckets: u16, kept: &VbucketSet) -> u64 
     }
 }
 
-/// The place that the newest epoch covers in the vbuckets of a projector.
+/// Returns the place that the newest epoch covers in the vbuckets of a projector.
 fn covered_place(bucket: BucketView<'_>, kept: VbucketSet) -> SourcePlace {
     let durable = bucket.epochs.last().cut.of(&kept);
     let history = fingerprint_of(bucket.logs, bucket.info.vbuckets, &kept);
     SourcePlace { durable, history, kept }
 }
 
-/// By projector, the place of each of its buckets that the newest epoch covers.
+/// Returns for each projector the places that the newest epoch covers, one for each of its buckets.
 pub fn known_places(state: &StateContext) -> BTreeMap<NodeId, Vec<KnownPlace>> {
     let mut places: BTreeMap<NodeId, Vec<KnownPlace>> = BTreeMap::new();
     // A version of a data set has no other place than its epoch.
@@ -41,7 +43,8 @@ pub fn known_places(state: &StateContext) -> BTreeMap<NodeId, Vec<KnownPlace>> {
     places
 }
 
-/// True if a projector's answer has all vbuckets that it owns. One that it has released may be written elsewhere.
+/// Returns true if a projector's answer contains all vbuckets that it owns. A vbucket that it has
+/// released may be written elsewhere.
 pub fn is_whole(state: &StateContext, projector: NodeId, told: (BucketId, &VbucketSet)) -> bool {
     let (bucket, kept) = told;
     let Some(known) = state.bucket(bucket) else { return true };
@@ -54,27 +57,27 @@ pub fn is_whole(state: &StateContext, projector: NodeId, told: (BucketId, &Vbuck
 pub struct WantedPlace {
     /// The bucket that the place belongs to.
     pub bucket: BucketId,
-    /// The place that an epoch must cover.
+    /// The place itself.
     pub place: SourcePlace,
-    /// The fingerprint of the bucket's known history when the projector reported the place.
+    /// The fingerprint of the bucket's known history at the time of the projector's report.
     known_history: u64,
 }
 
 /// The progress towards an epoch that covers a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WantedProgress {
-    /// The newest epoch covers it, or the bucket was dropped.
+    /// The newest epoch covers the place, or the bucket was dropped.
     Covered,
-    /// No epoch covers it yet.
+    /// No epoch covers the place yet.
     Waits,
-    /// No epoch covers it, and the source has a history that is not known here.
+    /// No epoch covers the place, and the source has a history that the state does not know yet.
     WaitsForHistory,
     /// The bucket is being rolled back: no epoch is published.
     Frozen,
 }
 
 impl WantedPlace {
-    /// A place that a projector has reported.
+    /// Creates the wanted place from the report of a projector.
     pub fn new(state: &StateContext, bucket: BucketId, place: SourcePlace) -> Self {
         let known = state.bucket(bucket);
         let history =

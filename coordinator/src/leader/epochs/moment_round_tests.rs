@@ -1,4 +1,4 @@
-//! Tests when an epoch covers a place that a projector has reported.
+//! Tests whether an epoch covers a place that a projector has reported.
 
 use proto::model::cut::{Cut, Position};
 use proto::model::ids::{Seqno, VbucketId, Vbuuid};
@@ -14,7 +14,7 @@ fn at(vbuuid: u64, seqno: u64) -> Position {
     Position { vbuuid: Vbuuid(vbuuid), seqno: Seqno(seqno) }
 }
 
-/// The place of the whole bucket on a branch, with a seqno in its first vbucket.
+/// Returns a place of the whole bucket on a branch, with a seqno in the first vbucket.
 fn place(state: &StateContext, vbuuid: u64, seqno: u64) -> SourcePlace {
     let vbuckets = state.bucket(BUCKET).unwrap().info.vbuckets;
     let durable = Cut::zero(vbuckets).with(&[(VbucketId(0), at(vbuuid, seqno))]);

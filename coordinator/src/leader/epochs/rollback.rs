@@ -1,5 +1,5 @@
-//! Takes rollbacks from stage to stage, as the reports of sources and indexers allow ([`crate::leader::epochs::sources`] collects the
-//! former).
+//! Advances rollbacks from stage to stage, as the reports of sources and indexers allow
+//! ([`crate::leader::epochs::sources`] collects the former).
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ impl Sources {
         }
     }
 
-    /// Queries the source again if its last answer reports a loss and may be late.
+    /// Schedules a query of the source if its last answer reports a loss and may be late.
     fn drop_expired(&mut self, id: BucketId, bucket: BucketView<'_>, stage: Option<RollbackStage>) {
         let Some((_, history)) = self.histories.get(&id) else { return };
         let tells_loss = match stage {
@@ -64,8 +64,9 @@ impl Sources {
         }
     }
 
-    /// Drops the closed cuts of a bucket whose source has lost a part of the newest cut without a change of its history. A cut that waits
-    /// for a joint commit may be held for long, and no report would count meanwhile.
+    /// Drops the closed cuts of a bucket whose source has lost a part of the newest cut without a
+    /// change of its history. A joint commit may hold that cut for long, and no report would count
+    /// in the meantime.
     fn drop_lost_cuts(&self, stability: &mut Stability, id: BucketId, bucket: BucketView<'_>) {
         let Some((_, history)) = self.histories.get(&id) else { return };
         let Some(newest) = stability.newest(id).filter(|_| history.logs == *bucket.logs) else {
@@ -77,7 +78,8 @@ impl Sources {
         }
     }
 
-    /// Accepts an answer that agrees with the state. The end in the answer is no closed cut: only SYNC names the commits before a cut.
+    /// Removes an answer that agrees with the state, so that the source's reports count. The end in
+    /// the answer is not a closed cut: only SYNC names the commits before a cut.
     fn take_answer(&mut self, bucket: BucketId) {
         self.compared.insert(bucket);
         self.histories.remove(&bucket);
@@ -126,7 +128,7 @@ impl Sources {
     }
 }
 
-/// The owners of the vbuckets in which a source's answer lacks a part of a cut.
+/// Returns the owners of the vbuckets in which a source's answer lacks a part of a cut.
 fn owners_of_lacking(bucket: BucketView<'_>, history: &SourceHistory, cut: &Cut) -> Vec<NodeId> {
     let is_lacking = |(vbucket, at): &(VbucketId, Position)| {
         history.durable.get(*vbucket).seqno < at.seqno || !history.logs.includes(*vbucket, *at)
@@ -135,8 +137,9 @@ fn owners_of_lacking(bucket: BucketView<'_>, history: &SourceHistory, cut: &Cut)
     lacking.filter_map(|(vbucket, _)| bucket.info.assignment.owner(vbucket)).collect()
 }
 
-/// True if an answer of the only copy of a bucket comes from an earlier process of its projector. The present process was compared when it
-/// began to serve (`Command::OpenSource`), and has lost nothing since.
+/// Returns true if an answer is from an earlier process of the projector that has the only copy of
+/// the bucket. The present process was compared when it began to serve (`Command::OpenSource`), and
+/// has lost nothing since.
 fn is_stale(
     state: &StateContext,
     bucket: BucketView<'_>,
@@ -152,7 +155,7 @@ fn is_stale(
     }
 }
 
-/// True if each live indexer with slices of the bucket has applied the epoch.
+/// Returns true if each live indexer with slices of the bucket has applied the epoch.
 fn have_applied(
     state: &StateContext,
     heartbeats: &Heartbeats,

@@ -21,7 +21,8 @@ fn cut(vbuuid: u64, ends: [u64; 2]) -> Cut {
     Cut::from_positions(ends.map(at).to_vec())
 }
 
-/// A history with both vbuckets on branch 7, where the first continues with branch 8 after `began`.
+/// Returns a history in which both vbuckets are on branch 7, and the first continues with branch 8
+/// after `began`.
 fn branched(began: u64, ends: [u64; 2]) -> SourceHistory {
     let logs =
         FailoverLogs::new(vec![vec![(Vbuuid(8), began), (Vbuuid(7), 0)], vec![(Vbuuid(7), 0)]]);
@@ -38,7 +39,7 @@ struct World {
 }
 
 impl World {
-    /// Epoch 2 ends at (5, 5).
+    /// Returns a state whose epoch 2 ends at (5, 5).
     fn new() -> Self {
         let leader = Leader::new(1, 0, 20, MoveSettings::default());
         let mut world = Self { leader, state: with_bucket(), now_ms: 0 };
@@ -53,14 +54,14 @@ impl World {
         self.leader.sync(&self.state, NodeId(10), told, self.now_ms).unwrap();
     }
 
-    /// A SYNC report of a projector that owns one vbucket.
+    /// Delivers SYNC of a projector that owns one vbucket.
     fn sync_of(&mut self, vbucket: u16, cut: Cut) {
         let kept = [VbucketId(vbucket)].into_iter().collect();
         let told = BucketReport::new(BUCKET, kept, cut);
         self.leader.sync(&self.state, NodeId(10), told, self.now_ms).unwrap();
     }
 
-    /// Plans and carries out the plan until nothing is left to do.
+    /// Plans and carries plans out until nothing is left to do; returns the number of rounds.
     fn run(&mut self) -> usize {
         for done in 0.. {
             self.now_ms += 50;

@@ -31,10 +31,10 @@ use proto::rpc::api::BucketReport;
 use crate::leader::epochs::stability::Stability;
 use crate::state::{BucketView, StateContext};
 
-/// A bucket without reports for this long is queried.
+/// The time without reports, in ms, after which a bucket is queried.
 pub(in crate::leader) const SYNC_SILENCE_MS: u64 = 1_000;
 
-/// The time between two queries of a suspect bucket.
+/// The interval between two queries of a suspect bucket, in ms.
 const QUERY_EVERY_MS: u64 = 20;
 
 /// The leader's knowledge of the sources.
@@ -42,19 +42,19 @@ const QUERY_EVERY_MS: u64 = 20;
 pub(in crate::leader) struct Sources {
     /// The last answer of each source until the state agrees with it, and the query that it answers.
     pub(in crate::leader) histories: BTreeMap<BucketId, (HistoryQuery, SourceHistory)>,
-    /// Numbers queries and the events that make earlier answers late.
+    /// The number of the last query or of the last event that makes earlier answers late.
     pub(in crate::leader) sequence: u64,
     /// Answers to queries before this number do not prove a loss.
     pub(in crate::leader) fresh_from: BTreeMap<BucketId, u64>,
-    /// Like `fresh_from`, but for the vbuckets of one projector: answers to earlier queries do not count.
+    /// Like `fresh_from`, but for the vbuckets of one projector.
     pub(in crate::leader) fresh_from_projector: BTreeMap<(BucketId, NodeId), u64>,
     /// The buckets whose rollback has reached the stage `started`.
     pub(in crate::leader) started: BTreeSet<BucketId>,
     /// Buckets to query now.
     pub(in crate::leader) suspects: BTreeSet<BucketId>,
-    /// The time of the last report of each projector, or of the last query.
+    /// The time of the last report of each projector on a bucket, or of the last query.
     pub(in crate::leader) reported_ms: BTreeMap<(BucketId, NodeId), u64>,
-    /// Buckets whose source was queried and agreed with the state in this term.
+    /// Buckets whose source was queried in this term and agreed with the state.
     pub(in crate::leader) compared: BTreeSet<BucketId>,
     /// The history to which the closed cuts of a bucket belong.
     pub(in crate::leader) logs: BTreeMap<BucketId, Arc<FailoverLogs>>,
@@ -80,7 +80,8 @@ impl Sources {
         self.fresh_from_projector.insert((bucket, projector), self.sequence);
     }
 
-    /// True if the last answer of a bucket is not late for the vbuckets of these projectors.
+    /// Returns true if the last answer of a bucket is not late for the vbuckets of these
+    /// projectors.
     pub(in crate::leader) fn is_fresh(&self, bucket: BucketId, projectors: &[NodeId]) -> bool {
         let of_each =
             projectors.iter().filter_map(|id| self.fresh_from_projector.get(&(bucket, *id)));
@@ -181,7 +182,8 @@ impl Sources {
         Ok(())
     }
 
-    /// Records a source's answer to a query. Its end is no closed cut: only SYNC names the commits that lie before it.
+    /// Records a source's answer to a query. The end in the answer is not a closed cut: only SYNC
+    /// names the commits before it.
     pub(in crate::leader) fn record_history(
         &mut self,
         state: &StateContext,
@@ -198,13 +200,13 @@ impl Sources {
         Ok(())
     }
 
-    /// True if the source of each bucket was compared with the state in this term.
+    /// Returns true if the source of each bucket was compared with the state in this term.
     pub(in crate::leader) fn all_compared(&self, state: &StateContext) -> bool {
         let mut reporting = state.buckets().filter(|(_, bucket)| bucket.info.source.reports());
         reporting.all(|(id, _)| self.compared.contains(&id))
     }
 
-    /// True if some source must be queried at once.
+    /// Returns true if some source must be queried at once.
     pub(in crate::leader) fn has_suspects(&self) -> bool {
         !self.suspects.is_empty()
     }
@@ -219,7 +221,7 @@ impl Sources {
         stability.report(known.info.id, cut, &known.epochs.last().cut)
     }
 
-    /// Drops the closed cuts if the history has changed.
+    /// Drops the closed cuts of a bucket if its history has changed.
     pub(in crate::leader) fn reset_on_new_history(
         &mut self,
         stability: &mut Stability,
@@ -232,7 +234,8 @@ impl Sources {
         }
     }
 
-    /// The buckets whose sources are due for a query. A new leader has no reports, and an idle source sends none.
+    /// Returns the buckets whose sources are due for a query. A new leader has no reports, and an
+    /// idle source sends none.
     pub(in crate::leader) fn queries_due(
         &mut self,
         state: &StateContext,

@@ -1,21 +1,26 @@
 //! Chooses the cut that the next epoch ends at.
 //!
-//! SYNC reports participant-closed cuts: no statement and no transaction has mutations on both sides of one. The
-//! leader keeps them, oldest first, until an epoch covers them. It promotes the newest, so that the epoch holds
-//! everything that is known to be durable. Two things change the choice:
+//! SYNC reports participant-closed cuts: no statement and no transaction has mutations on both
+//! sides of one. The leader keeps them, oldest first, until an epoch covers them. It promotes the
+//! newest, so that the epoch holds everything that is known to be durable. Two things change the
+//! choice:
 //!
-//! - *A slow indexer.* While some indexer's queue is more than half full, as far as its streams fill it, epochs that slow
-//!   indexers cannot apply would only make scans wait. Then the mean of the indexers' high watermarks bounds the choice. The
-//!   bound moves towards the fastest indexer as the queues fill, because a fast indexer holds in memory what it may not apply
-//!   yet. The leader promotes the largest closed cut within the bound, or waits for a while if there is none.
+//! - *A slow indexer.* While some indexer's queue is more than half full, epochs that slow indexers
+//!   cannot apply would only make scans wait. (The size of a queue counts up to the limit at which
+//!   a stream pauses.) Then the mean of the indexers' high watermarks bounds the choice. The bound
+//!   moves towards the fastest indexer as the queues fill, because a fast indexer holds in memory
+//!   what it may not apply yet. The leader promotes the largest closed cut within the bound, or
+//!   waits for a while if there is none.
 //! - *A waiting scan.* The cut that a scan waits for is promoted as soon as SYNC has reported it.
 //!
-//! A commit of several parts ([`crate::leader::copies::keep_whole`]) may move a chosen cut back, perhaps to the last epoch. Then the bucket waits as for a slow indexer, and its waiting time is not reset
-//! ([`Stability::hold`]). So the newest cut is chosen in the end, although an older cut within the bound would be chosen again and again,
-//! and would always be moved back.
+//! A commit of several parts ([`crate::leader::copies::keep_whole`]) may move a chosen cut back,
+//! perhaps to the last epoch. Then the bucket waits as for a slow indexer, and its waiting time is
+//! not reset ([`Stability::hold`]). So the newest cut is chosen in the end, although an older cut
+//! within the bound would be chosen again and again, and would always be moved back.
 //!
-//! The state of this module is the leader's own. It is empty after a change of leader, and the projectors' next
-//! reports, which are complete, fill it again. All cuts of a bucket lie in one history ([`crate::leader::epochs::sources`]).
+//! The state of this module is the leader's own. It is empty after a change of leader, and the
+//! projectors' next reports, which are complete, fill it again. All cuts of a bucket lie in one
+//! history ([`crate::leader::epochs::sources`]).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -31,9 +36,9 @@ use proto::{Error, ErrorCode, Result};
 use crate::leader::copies::open_commits::OpenCommits;
 use crate::state::epochs::history::advance;
 
-/// The number of closed cuts that a bucket keeps. Beyond it every second cut is dropped.
+/// The limit of closed cuts per bucket. Beyond it every second cut is dropped.
 const CLOSED_MAX: usize = 64;
-/// Slow indexers delay an epoch no longer than this.
+/// The longest delay of an epoch because of slow indexers, in ms.
 const HOLD_MS_MAX: u64 = 500;
 
 /// The cuts that SYNC reported, and the callers that wait for an epoch.
@@ -42,18 +47,19 @@ pub struct Stability {
     buckets: BTreeMap<BucketId, ClosedCuts>,
     waiters: BTreeMap<u64, (BucketId, Cut)>,
     last_waiter: u64,
-    /// The last epoch of each bucket that was chosen beyond the bound of slow indexers, after a wait of [`HOLD_MS_MAX`].
+    /// The number of epochs of each bucket that were chosen beyond the bound of slow indexers,
+    /// after a wait of [`HOLD_MS_MAX`].
     past_slow: BTreeMap<BucketId, u64>,
 }
 
 #[derive(Debug, Default)]
 struct ClosedCuts {
-    /// Ascending; no epoch covers any of them.
+    /// The closed cuts, ascending; no epoch covers any of them.
     cuts: VecDeque<Cut>,
     held_since_ms: Option<u64>,
     /// True if the last choice exceeded the bound of slow indexers.
     is_past_slow: bool,
-    /// The open commits, as the newest reports name them.
+    /// The open commits, as the newest reports contain them.
     open: OpenCommits,
 }
 
@@ -103,7 +109,8 @@ impl Stability {
         Ok(true)
     }
 
-    /// Takes over the open commits of a bucket: all with a part in the vbuckets that a projector owns, up to its newest closed cut.
+    /// Records the open commits of a bucket that have a part in the vbuckets of a projector, up to
+    /// its newest closed cut.
     pub fn set_open(
         &mut self,
         bucket: BucketId,
@@ -114,27 +121,28 @@ impl Stability {
         self.buckets.entry(bucket).or_default().open.report(kept, open, now_ms);
     }
 
-    /// The open commits of a bucket.
+    /// Returns the open commits of a bucket.
     pub(in crate::leader) fn open(&self, bucket: BucketId) -> Option<&OpenCommits> {
         self.buckets.get(&bucket).map(|closed| &closed.open)
     }
 
-    /// True if any bucket has open joint commits.
+    /// Returns true if any bucket has open joint commits.
     pub fn has_joint(&self) -> bool {
         self.buckets.values().any(|closed| closed.open.joint().next().is_some())
     }
 
-    /// The closed cuts of a bucket that no epoch covers, ascending.
+    /// Iterates over the closed cuts of a bucket that no epoch covers, ascending.
     pub fn closed(&self, bucket: BucketId) -> impl DoubleEndedIterator<Item = &Cut> {
         self.buckets.get(&bucket).into_iter().flat_map(|closed| &closed.cuts)
     }
 
-    /// The newest closed cut that no epoch covers.
+    /// Returns the newest closed cut that no epoch covers.
     pub fn newest(&self, bucket: BucketId) -> Option<&Cut> {
         self.buckets.get(&bucket)?.cuts.back()
     }
 
-    /// Registers a caller that waits for an epoch that covers the cut, until [`Stability::remove_waiter`].
+    /// Registers a caller that waits for an epoch that covers the cut, until
+    /// [`Stability::remove_waiter`]. Returns the number of the waiter.
     pub fn add_waiter(&mut self, bucket: BucketId, cut: Cut) -> u64 {
         self.last_waiter += 1;
         self.waiters.insert(self.last_waiter, (bucket, cut));
@@ -146,28 +154,29 @@ impl Stability {
         self.waiters.remove(&waiter);
     }
 
-    /// True if a caller waits for an epoch.
+    /// Returns true if a caller waits for an epoch.
     pub fn has_waiters(&self) -> bool {
         !self.waiters.is_empty()
     }
 
-    /// True if a caller waits for a place that an epoch with this cut would cover.
+    /// Returns true if a caller waits for a place that an epoch with this cut would cover.
     pub fn awaits(&self, bucket: BucketId, published: &Cut, cut: &Cut) -> bool {
         awaits(&self.waiters, bucket, (published, cut))
     }
 
-    /// Drops the cuts of a bucket, whose history has changed.
+    /// Drops the cuts of a bucket whose history has changed.
     pub fn forget(&mut self, bucket: BucketId) {
         self.buckets.remove(&bucket);
     }
 
-    /// Drops the cuts of all other buckets.
+    /// Drops the cuts of the buckets for which `exists` returns false.
     pub fn retain(&mut self, exists: impl Fn(BucketId) -> bool) {
         self.buckets.retain(|bucket, _| exists(*bucket));
         self.past_slow.retain(|bucket, _| exists(*bucket));
     }
 
-    /// Decides for a bucket, given the cut of its last epoch and the progress of its indexers.
+    /// Returns the decision for a bucket, given the cut of its last epoch and the progress of its
+    /// indexers.
     pub fn choose(
         &mut self,
         bucket: BucketId,
@@ -211,7 +220,7 @@ impl Stability {
         Choice::Hold
     }
 
-    /// Records that nothing is left of the cut that was chosen for a bucket.
+    /// Records that the cut chosen for a bucket has moved back to its last epoch.
     pub fn hold(&mut self, bucket: BucketId, now_ms: u64) {
         if let Some(closed) = self.buckets.get_mut(&bucket) {
             closed.held_since_ms.get_or_insert(now_ms);
@@ -228,13 +237,14 @@ impl Stability {
         }
     }
 
-    /// The number of epochs of each bucket that did not wait any longer for slow indexers, in this term.
+    /// Returns for each bucket the number of epochs in this term that were published without
+    /// waiting any longer for slow indexers.
     pub fn past_slow(&self) -> Vec<(BucketId, u64)> {
         self.past_slow.iter().map(|(bucket, count)| (*bucket, *count)).collect()
     }
 }
 
-/// True if some caller waits for a place that a cut covers, and the last epoch does not.
+/// Returns true if some caller waits for a place that `cut` covers and `published` does not.
 fn awaits(
     waiters: &BTreeMap<u64, (BucketId, Cut)>,
     bucket: BucketId,
@@ -246,7 +256,8 @@ fn awaits(
     waiters.values().any(is_reached)
 }
 
-/// The largest seqno of each vbucket that the indexers are ready for; `None` if no indexer is slow.
+/// Returns for each vbucket the largest seqno that the next epoch may have with regard to slow
+/// indexers; `None` if no indexer is slow.
 fn bound(newest: &Cut, indexers: &[&BucketProgress]) -> Option<Vec<u64>> {
     // A stream pauses at this limit beyond the newest epoch. Half of an indexer's own limit, which is larger by default,
     // would never be reached.

@@ -1,17 +1,20 @@
-//! Finds the indexes that have outgrown their slices (`slice_bytes_max`), and plans a generation with more of them. An index by ranges gets
-//! one slice more where one is too large ([`crate::leader::generations::splits`]); the rest of this page is about other kinds of indexes.
+//! Finds the indexes that have outgrown their slices (`slice_bytes_max`), and plans a generation
+//! with more of them. In an index divided by ranges, the slice that is too large is split instead
+//! ([`crate::leader::generations::splits`]); the rest of this page is about other indexes.
 //!
-//! The mean size of an index's slices counts, not the largest one: more slices do not divide the entries of one key. The number is doubled
-//! until the mean would be at most half of the limit, so that an index that keeps growing is not rebuilt at once. Sizes are the live bytes
-//! that the nodes report: superseded versions, which would soon exist in a new generation too, do not count. Each slice counts once, with
-//! its largest copy, and only when each copy on a node that is not silent is reported: the copies of new slices report their sizes once
-//! their entries are counted.
+//! The mean size of an index's slices counts, not the largest one: more slices do not divide the
+//! entries of one key. The number is doubled until the mean would be at most half of the limit, so
+//! that an index that keeps growing is not rebuilt at once. Sizes are the live bytes that the nodes
+//! report: superseded versions, which would soon exist in a new generation too, do not count. Each
+//! slice counts once, with its largest copy, and only when each copy on a node that is not silent
+//! is reported: the copies of new slices report their sizes once their entries are counted.
 //!
-//! A growth that CANCEL BUILD has ended is not begun again at once: the index has to grow by another quarter first, or `slice_bytes_max` is
-//! set again. A new leader does not know earlier cancellations.
+//! A growth that CANCEL BUILD has ended is not begun again at once: the index has to grow by
+//! another quarter first, or `slice_bytes_max` is set again. A new leader does not know earlier
+//! cancellations.
 //!
-//! The setting is not part of the definition, because nodes store definitions in their manifests. Growth and splits leave one of an index's
-//! possible generations free for a statement.
+//! The setting is not part of the definition, because nodes store definitions in their manifests.
+//! Growth and splits leave one of an index's possible generations free for a statement.
 
 use std::collections::BTreeMap;
 
@@ -27,9 +30,10 @@ use crate::leader::nodes::lost::silent_indexers;
 use crate::leader::plan::Plan;
 use crate::state::StateContext;
 
-/// The time between two looks.
+/// The interval between two checks, in ms.
 const LOOK_EVERY_MS: u64 = 1_000;
-/// The pause before an index is planned again: the command may have been refused, for example at a size limit.
+/// The pause before an index is planned again, in ms: the command may have been refused, for
+/// example at a size limit.
 const RETRY_MS: u64 = 60_000;
 
 /// The leader's memory of indexes that grow.
@@ -39,20 +43,21 @@ pub(in crate::leader) struct Growth {
     planned: BTreeMap<IndexId, GrowthPlan>,
 }
 
-/// A growth that was planned.
+/// A planned growth.
 #[derive(Debug)]
 struct GrowthPlan {
     at_ms: u64,
-    /// The generation that served when the command was planned, and the newest generation at that time.
+    /// The generation that served when the growth was planned.
     from: LocalIndexId,
     newest: Option<Generation>,
-    /// The size of the index then, and its setting.
+    /// The size of the index when the growth was planned, in bytes.
     bytes: u64,
     bytes_max: u64,
 }
 
 impl GrowthPlan {
-    /// True if no other growth of the index is planned. None is being built.
+    /// Returns true if this plan still stands, so that no other growth of the index is planned;
+    /// `now` describes the present state. No generation of the index is being built.
     fn holds(&self, state: &StateContext, now: &Self) -> bool {
         if (self.from, self.bytes_max) != (now.from, now.bytes_max) {
             return false;
@@ -114,7 +119,8 @@ impl Growth {
         }
     }
 
-    /// Records a statement: a growth that was cancelled may begin again when the setting is repeated, which changes nothing in the state.
+    /// Records a statement. If it sets `slice_bytes_max` again to its present value, the state does
+    /// not change, but a cancelled growth may begin again.
     pub(in crate::leader) fn note(&mut self, state: &StateContext, command: &Command) {
         let Command::SetSliceBytesMax(SetSliceBytesMax { index, bytes }) = command else { return };
         if state.slice_bytes_max().any(|now| now == (*index, *bytes)) {
@@ -123,7 +129,7 @@ impl Growth {
     }
 }
 
-/// True if the growth leaves the administrators their part of the room.
+/// Returns true if the growth leaves the room reserved for administrators free.
 fn has_room(state: &StateContext, info: &IndexInfo, command: &Command) -> bool {
     let slices = match command {
         Command::GrowIndex(GrowIndex { slices, .. }) => *slices,
@@ -132,14 +138,14 @@ fn has_room(state: &StateContext, info: &IndexInfo, command: &Command) -> bool {
     state.has_room_for_all(&IndexSpec { slices, ..(*info.spec).clone() })
 }
 
-/// The command that gives an index enough slices; `None` if it has enough.
+/// Returns the command that gives an index enough slices; `None` if it has enough.
 fn grow(info: &IndexInfo, bytes: u64, bytes_max: u64) -> Option<Command> {
     let slices = enough_slices(info.spec.slices, bytes, bytes_max)?;
     Some(Command::GrowIndex(GrowIndex { from: info.local_id(), slices }))
 }
 
 impl Growth {
-    /// Says that a plan was refused. It is made again after a pause.
+    /// Logs that a plan was refused. It is repeated after a pause.
     pub(in crate::leader) fn refused(command: &Command, error: &Error) {
         match command {
             Command::GrowIndex(GrowIndex { from, slices }) => {
@@ -153,8 +159,8 @@ impl Growth {
     }
 }
 
-/// The live bytes of each slice of a generation, by its largest copy; `None` while a copy on a node that is not silent has not reported
-/// them, or a slice has no such copy.
+/// Returns the live bytes of each slice of a generation, by its largest copy. `None` while a copy
+/// on a node that is not silent has not reported them, or a slice has no such copy.
 fn reported_bytes(
     heartbeats: &Heartbeats,
     info: &IndexInfo,
@@ -172,14 +178,14 @@ fn reported_bytes(
     largest.collect()
 }
 
-/// The live bytes of a copy; `None` while it is being built, restored or counted.
+/// Returns the live bytes of a copy; `None` while it is being built, restored or counted.
 fn live_bytes(heartbeats: &Heartbeats, node: NodeId, slice: SliceId) -> Option<u64> {
     let told = &heartbeats.indexer(node)?.slices;
     let told = told.iter().find(|told| told.slice == slice && told.floor.is_some())?;
     told.live_bytes
 }
 
-/// The number of slices that an index should have instead; `None` if it has enough.
+/// Returns the number of slices that the index should have; `None` if it has enough.
 fn enough_slices(now: u16, bytes: u64, slice_bytes_max: u64) -> Option<u16> {
     let all = |slices: u64| u128::from(slices) * u128::from(slice_bytes_max);
     let (now, bytes) = (u64::from(now), u128::from(bytes));

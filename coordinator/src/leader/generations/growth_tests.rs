@@ -6,7 +6,7 @@ use super::*;
 use crate::leader::memory::tests::{indexer_of, with_slices};
 use crate::state::tests::{done, serving, spec};
 
-/// A node reports slices of a size.
+/// Delivers the heartbeat of a node whose slices have a given size.
 fn report(heartbeats: &mut Heartbeats, info: &IndexInfo, (node, bytes): (u64, u64)) {
     let told = |slice| SliceProgress {
         slice: SliceId { slice: SliceNo(slice), ..info.local_id().slice(SliceNo(0)) },
@@ -84,7 +84,7 @@ fn the_slices_are_doubled_until_each_has_at_most_half_of_the_limit() {
     assert_eq!(enough_slices(SLICES_MAX, u64::MAX, 1), None);
 }
 
-/// An index that serves, with a limit of 100 KiB for each of its slices.
+/// Returns a state with a serving index whose slices are limited to 100 KiB.
 fn serving_with_limit() -> StateContext {
     with_limit_and_replicas(0)
 }
@@ -95,7 +95,7 @@ fn with_limit_and_replicas(replicas: u8) -> StateContext {
     state
 }
 
-/// The plans at a time at which all nodes report slices of a size in KiB.
+/// Returns the commands planned at a time when all nodes report slices of a size in KiB.
 fn planned_at(
     growth: &mut Growth,
     state: &StateContext,
@@ -147,7 +147,7 @@ fn a_cancelled_growth_is_begun_again_when_the_setting_is_given_again_or_the_lead
     assert_eq!(planned_at(&mut Growth::default(), &state, (200, 7 * RETRY_MS)).len(), 1);
 }
 
-/// A copy may not have reported since this leader began; a slice that was just created reports an estimate.
+/// A copy may not have reported since this leader began; a newly created slice reports an estimate.
 #[test]
 fn an_index_does_not_grow_until_each_live_copy_has_told_its_live_bytes() {
     let state = with_limit_and_replicas(1);

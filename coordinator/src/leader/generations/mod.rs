@@ -1,9 +1,10 @@
 //! Finds the builds that are complete.
 //!
-//! A new generation must also be able to replace the serving one. Some epoch can be read in all of its slices: the newest
-//! that all have applied is not below a floor. That epoch is at most a moment older than the newest published one, so that no session waits
-//! long for an epoch that it has already read. And its bucket is not being rolled back, since the serving generation may then be the better
-//! one.
+//! A new generation may replace the serving one under three conditions. Some epoch can be read in
+//! all of its slices: the newest that all have applied is at or above all floors. That epoch is
+//! only slightly older than the newest published one (`BEHIND_MS_MAX`), so that no session waits
+//! long for an epoch that it has already read. The bucket is not being rolled back, since the
+//! serving generation may then be the better one.
 
 pub mod growth;
 pub mod retired;
@@ -20,10 +21,11 @@ use crate::leader::epochs::Promotions;
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::state::StateContext;
 
-/// The largest lag of a new generation that may begin to serve. Nodes report once per second.
+/// The longest lag of a new generation that may begin to serve, in ms. Nodes report once per
+/// second.
 const BEHIND_MS_MAX: u64 = 1_500;
 
-/// The builds as the last heartbeats show them.
+/// The progress of builds according to the last heartbeats.
 pub(in crate::leader) struct Builds<'a> {
     state: &'a StateContext,
     heartbeats: &'a Heartbeats,
@@ -42,7 +44,7 @@ impl<'a> Builds<'a> {
         Self { state, heartbeats, promotions, now_ms, readable: heartbeats.readable().collect() }
     }
 
-    /// True if each slice of a generation is readable on some node, and no live copy lags.
+    /// Returns true if each slice of a generation is readable on some node, and no live copy lags.
     pub(in crate::leader) fn is_ready(&self, index: &IndexInfo) -> bool {
         // A node that has not reported to the new leader yet may be alive.
         let lives = |node: &&NodeId| self.heartbeats.silent_ms(**node, self.now_ms) < SILENT_MS_MAX;
@@ -59,7 +61,7 @@ impl<'a> Builds<'a> {
         }
     }
 
-    /// True if a generation can replace the serving one.
+    /// Returns true if a generation can replace the serving one.
     pub(in crate::leader) fn can_take_over(&self, index: &IndexInfo) -> bool {
         let floor = self.heartbeats.common_floor(index);
         let applied = self.heartbeats.servable(index);

@@ -19,7 +19,7 @@ use crate::leader::nodes::heartbeats::Heartbeats;
 use crate::leader::plan::Plan;
 use crate::state::StateContext;
 
-/// The time between two looks.
+/// The interval between two checks, in ms.
 const LOOK_EVERY_MS: u64 = 1_000;
 
 /// The leader's memory of retired generations.
@@ -29,9 +29,9 @@ pub(in crate::leader) struct RetiredGenerations(BTreeMap<LocalIndexId, RetiredGe
 #[derive(Debug)]
 struct RetiredGeneration {
     since_ms: u64,
-    /// A catalog that shows the generation as retired.
+    /// A catalog in which the generation is retired.
     catalog_cas: u64,
-    /// The time since which all routers report a later catalog.
+    /// The time since which all routers report a later catalog, in ms; `None` if some do not.
     past_since_ms: Option<u64>,
 }
 
@@ -64,14 +64,14 @@ impl RetiredGenerations {
     }
 }
 
-/// True if a generation will be dropped together with a version of a data set that is not current any more
+/// Returns true if a generation will be dropped together with an older version of a data set
 /// ([`crate::leader::versions`]).
 fn is_of_older_version(state: &StateContext, info: &IndexInfo) -> bool {
     let version = state.version_of(info.bucket);
     version.is_some_and(|(data_set, _)| state.current_bucket(data_set) != info.bucket)
 }
 
-/// True if a retired generation has no reader any more.
+/// Returns true if a retired generation has no reader any more.
 fn is_over(
     seen: &mut RetiredGeneration,
     state: &StateContext,

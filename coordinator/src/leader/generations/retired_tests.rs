@@ -16,7 +16,7 @@ struct World {
     heartbeats: Heartbeats,
     retired: RetiredGenerations,
     now_ms: u64,
-    /// The catalog that shows the switch.
+    /// The catalog that contains the switch.
     switched: u64,
 }
 
@@ -38,8 +38,8 @@ impl World {
         Self { state, heartbeats, retired, now_ms: LEASE_MS, switched }
     }
 
-    /// Lets some seconds pass. Each second, every router that is not silent reports its oldest catalog in use. Returns true if the old
-    /// generation is dropped.
+    /// Advances time by some seconds. Each second, every router that is not silent reports its
+    /// oldest catalog in use. Returns true if the old generation is dropped.
     fn pass(&mut self, seconds: u64, reads_since: [Option<u64>; 2]) -> bool {
         let mut goes = false;
         for _ in 0..seconds {

@@ -19,7 +19,8 @@ use proto::rpc::command::{Command, SplitSlice};
 
 use crate::leader::nodes::heartbeats::Heartbeats;
 
-/// The command that splits the largest slice above a limit; `None` if there is none, or no node knows a split point.
+/// Returns the command that splits the largest slice above a limit; `None` if there is no such
+/// slice, or no node reports a split point.
 pub(in crate::leader) fn split(
     heartbeats: &Heartbeats,
     info: &IndexInfo,
@@ -49,8 +50,8 @@ pub(in crate::leader) fn split(
     })
 }
 
-/// The maximum number of slices to which an index grows automatically: a division leaves slices of about half of the limit, and some are
-/// smaller.
+/// Returns the maximum number of slices to which an index grows automatically. A split leaves
+/// slices of about half of the limit; some are smaller.
 fn slices_max(live_bytes: u64, bytes_max: u64) -> u64 {
     4 * live_bytes / bytes_max.max(1) + 8
 }
@@ -90,7 +91,7 @@ mod tests {
         bound
     }
 
-    /// A definition over `n`, divided by ranges of an expression.
+    /// Returns a definition over `n`, divided by ranges of an expression.
     fn ranges(by: &str) -> IndexSpec {
         let path = |name: &str| Expr::Path(vec![Step::Field(name.into())]);
         let part = KeyPart {
@@ -105,7 +106,7 @@ mod tests {
         IndexSpec { primary: false, keys: vec![part], slices: 2, partition, ..spec("i") }
     }
 
-    /// An index by ranges that serves, with a limit.
+    /// Returns a state with a serving index that is divided by ranges, with a limit.
     fn divided() -> StateContext {
         let mut state = with_bucket();
         done(&mut state, create_index(ranges("n")));
@@ -123,7 +124,8 @@ mod tests {
         IndexInfo::clone(&state.serving(IndexId(1)).unwrap().info)
     }
 
-    /// Each node reports the slices that it has, of these sizes, and a split point of one of them.
+    /// Returns heartbeats in which each node reports its slices, of these sizes, and a split point
+    /// of one of them.
     fn report(info: &IndexInfo, bytes: &[u64], (slice, at): (u16, Option<i64>)) -> Heartbeats {
         let mut heartbeats = Heartbeats::new(0);
         let id = info.local_id();
@@ -229,7 +231,7 @@ mod tests {
         assert_eq!(state.catalog().next_generation(IndexId(1)), None);
     }
 
-    /// Splits the second slice, and returns the number of generations.
+    /// Splits the second slice; returns the number of generations.
     fn split_at(state: &mut StateContext, at: &[u8]) -> usize {
         let from = info(state).local_id();
         let split = Command::SplitSlice(SplitSlice { from, slice: SliceNo(1), at: at.into() });

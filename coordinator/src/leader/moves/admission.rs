@@ -1,5 +1,5 @@
-//! Chooses the moves that may begin: in the order of their ids, as many at a time as the two ends and the cluster can
-//! take.
+//! Chooses the moves that may begin: in the order of their ids, as many concurrently as the limits
+//! of the two nodes and of the cluster allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use proto::model::topology::TopologyProvider;
 use crate::leader::moves::settings::MoveSettings;
 use crate::leader::nodes::heartbeats::Heartbeats;
 
-/// Counts the moves that have begun and are not `done`.
+/// The numbers of moves that have begun and are not `done`.
 #[derive(Default)]
 struct Busy {
     sources: BTreeMap<NodeId, usize>,
@@ -51,7 +51,8 @@ pub(in crate::leader) fn admitted(
     admitted
 }
 
-/// A live copy that the topology names, and that its node does not build itself. The copy that will be removed comes first.
+/// Returns a live copy in the topology that its node is not building. The copy that the move will
+/// remove is preferred.
 pub(in crate::leader) fn source_of(
     info: &IndexInfo,
     m: &SliceMove,

@@ -38,21 +38,21 @@ use crate::leader::nodes::heartbeats::Heartbeats;
 use crate::leader::plan::Plan;
 use crate::state::StateContext;
 
-/// The longest interval between two checks of the unfinished moves.
+/// The longest interval between two checks of the unfinished moves, in ms.
 const LOOK_EVERY_MS: u64 = 500;
-/// The delay before a failed check is repeated.
+/// The delay before a failed check is repeated, in ms.
 const CHECK_AGAIN_MS: u64 = 1_000;
-/// The source stays readable for at least this long. By then a scan that began just before has reported its lease,
-/// and the routers know the new topology.
+/// The time, in ms, for which the source stays readable at least. By then a scan that began just
+/// before has reported its lease, and the routers have the new topology.
 const DONE_MS_MIN: u64 = 5_000;
-/// The pause of repairs after a move was undone, because the same move may fail again.
+/// The pause of repairs after a move was undone, in ms, because the same move may fail again.
 const REPAIR_AFTER_UNDONE_MS: u64 = 30_000;
 
 /// The leader's memory of all moves.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct Moves {
     pub settings: MoveSettings,
-    /// Repairs are not planned before this time.
+    /// Repairs are not planned before this time, in ms.
     pub repair_not_before_ms: u64,
     tracked: BTreeMap<MoveId, TrackedMove>,
 }
@@ -61,12 +61,12 @@ pub(in crate::leader) struct Moves {
 #[derive(Debug)]
 struct TrackedMove {
     stage: MoveStage,
-    /// The time at which this leader first saw the move in its stage.
+    /// The time at which this leader first saw the move in its stage, in ms.
     since_ms: u64,
-    /// A catalog that shows the move in its stage.
+    /// A catalog that contains the move in this stage.
     catalog_cas: u64,
     check: CheckState,
-    /// The target's phase and bytes when its trouble began, and that time.
+    /// The target's phase and bytes when it first reported trouble without progress, and the time.
     stuck: Option<(MovePhase, u64, u64)>,
 }
 
@@ -80,7 +80,7 @@ enum CheckState {
     Different(String),
 }
 
-/// The next action for a move.
+/// The next action on a move.
 enum NextStep {
     Wait,
     To(MoveStage),

@@ -16,11 +16,11 @@ use crate::leader::plan::Plan;
 use crate::planner::{self, ClusterView, Goal, Health, IndexView, NodeView, SliceView};
 use crate::state::{StateContext, indexes::placement::settled};
 
-/// The interval between two checks for nodes to empty and copies to add. A shorter one is useless, because the input
-/// arrives with the heartbeats.
+/// The interval between two checks for nodes to empty and copies to add, in ms. A shorter one is
+/// useless, because the input arrives with the heartbeats.
 const REPAIR_EVERY_MS: u64 = 3_000;
 
-/// The largest size and the largest number of entries that any node reports for a slice.
+/// The largest size in bytes and the largest number of entries that any node reports, by slice.
 type Sizes = BTreeMap<SliceId, (u64, u64)>;
 
 /// The slices that some node is fetching or building, and those nodes.
@@ -29,14 +29,15 @@ type SlicesInProgress = BTreeSet<(SliceId, NodeId)>;
 /// The leader's memory of its repairs.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct Repairs {
-    /// The time of the last planned repairs.
+    /// The time of the last planned repairs; `None` before the first.
     repaired_ms: Option<u64>,
-    /// The nodes that were being drained then.
+    /// The nodes that were being drained at that time.
     draining: BTreeSet<NodeId>,
 }
 
 impl Repairs {
-    /// Plans repairs every few seconds, and at once when a node is to be drained: the statement waits for the plan.
+    /// Plans repairs every few seconds, and immediately when a node is to be drained: the statement
+    /// waits for the plan.
     pub(in crate::leader) fn plan(
         &mut self,
         state: &StateContext,

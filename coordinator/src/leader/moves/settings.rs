@@ -3,25 +3,28 @@
 /// Limits on concurrent moves, and timeouts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MoveSettings {
-    /// Moves from one node at a time.
+    /// The limit of concurrent moves from one node.
     pub sources_max: usize,
-    /// Moves to one node at a time.
+    /// The limit of concurrent moves to one node.
     pub targets_max: usize,
-    /// Moves in the cluster at a time.
+    /// The limit of concurrent moves in the cluster.
     pub in_all_max: usize,
-    /// A move is undone when its target is silent for longer than this.
+    /// The silence of a target, in ms, after which its move is undone.
     pub target_silent_ms: u64,
-    /// A move is undone when its target reports trouble and makes no progress for longer than this.
+    /// The time without progress, in ms, after which a move is undone whose target reports trouble.
     pub stuck_ms: u64,
-    /// True keeps the source's copy until no scan can read an epoch before the move. False saves the space: such
-    /// scans continue at the target, after a short delay in which they find it.
+    /// True if the source keeps its copy until no scan can read an epoch before the move. False
+    /// saves the space: such scans continue at the target, after a short delay in which they find
+    /// it.
     pub keep_sources: bool,
-    /// The copies of a node that is silent for longer than this count as lost and are made elsewhere.
+    /// The silence of a node, in ms, after which its copies count as lost and are rebuilt on other
+    /// nodes.
     pub node_gone_ms: u64,
-    /// A slice whose nodes are all silent for longer than this counts as lost for good, and another node rebuilds it from the
-    /// source; `None` waits for ever. The data of a node that returns later is discarded, so the limit is longer than the usual restart or
-    /// repair of a machine. An index that is being built waits only for `target_silent_ms`, since such a node would restart its build
-    /// anyway.
+    /// The silence of all nodes of a slice, in ms, after which the slice counts as permanently lost
+    /// and another node rebuilds it from the source; `None` waits for ever. The data of a node that
+    /// returns later is discarded, so the limit is longer than the usual restart or repair of a
+    /// machine. An index that is being built waits only for `target_silent_ms`, since such a node
+    /// would restart its build anyway.
     pub lost_after_ms: Option<u64>,
 }
 

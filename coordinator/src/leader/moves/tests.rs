@@ -16,7 +16,7 @@ use crate::state::tests::{advance, apply, copies, done, planned, promotion, serv
 const INDEX: IndexId = IndexId(1);
 const BUCKET: BucketId = BucketId(1);
 const SECOND: u64 = 1_000;
-/// A time since the start after which a leader knows all leases.
+/// A time, in ms, at which a leader has received all leases.
 const LATER: u64 = LEASE_MS;
 
 /// A StateContext, its leader, and nodes with scripted heartbeats.
@@ -24,12 +24,13 @@ struct World {
     state: StateContext,
     leader: Leader,
     now_ms: u64,
-    /// Nodes that send heartbeats, and their content.
+    /// The nodes that send heartbeats, with the content of these.
     alive: BTreeMap<NodeId, Heartbeat>,
 }
 
 impl World {
-    /// Four live indexers that have applied epoch 1 and serve what the topology says.
+    /// Returns a world with four live indexers that have applied epoch 1 and serve their slices of
+    /// the topology.
     fn new(replicas: u8) -> Self {
         let state = serving(replicas);
         let mut world =
@@ -134,7 +135,8 @@ impl World {
         ended.into_iter().filter_map(|ended| ended.undone).collect()
     }
 
-    /// Starts a move of slice 0 from node 20 to node 22, up to the comparison of the copies.
+    /// Starts a move of slice 0 from node 20 to node 22, and advances it to the comparison of the
+    /// copies.
     fn installed(&mut self) -> MoveId {
         let id = self.start(&[planned(0, 20, 22)])[0];
         advance(&mut self.state, id, MoveStage::Catchup);
@@ -420,7 +422,7 @@ fn a_target_without_progress_is_abandoned_with_its_trouble() {
     assert_eq!(trouble(MovePhase::Copying, Some("the disk is full"), 1), why);
 }
 
-/// A move that has just become done, at epoch 2 of the bucket.
+/// Returns a world with a move that has just become done, at epoch 2 of the bucket.
 fn just_done() -> World {
     let mut world = World::new(0);
     world.publish(1, 1);

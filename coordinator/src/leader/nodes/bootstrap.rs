@@ -28,7 +28,8 @@ use crate::leader::epochs::sources::Sources;
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::state::StateContext;
 
-/// True if the command adds a node to the cluster, removes one, drains one, or depends on the reports of all nodes.
+/// Returns true if the command adds a node to the cluster, removes or drains one, or depends on the
+/// reports of all nodes.
 pub fn changes_membership(state: &StateContext, command: &Command) -> bool {
     match command {
         // A known node that returns under another address does not wait: the leader waits for its report.
@@ -41,7 +42,7 @@ pub fn changes_membership(state: &StateContext, command: &Command) -> bool {
     }
 }
 
-/// True if all nodes and sources that the leader waits for have reported.
+/// Returns true if all nodes and sources that the leader waits for have reported.
 pub(in crate::leader) fn is_complete(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -127,7 +128,8 @@ pub(in crate::leader) fn differences(state: &StateContext, heartbeats: &Heartbea
     found
 }
 
-/// Describes the source of an unreadable slice's build.
+/// Returns a text about the source of an unreadable slice's build; `None` if the slice is not being
+/// built.
 fn built_from(reported: &SliceProgress) -> Option<String> {
     match (reported.floor, reported.copied_from) {
         (Some(_), _) => None,

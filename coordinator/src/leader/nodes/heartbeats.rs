@@ -1,4 +1,4 @@
-//! The last heartbeat of each node, and conclusions from it.
+//! The last heartbeat of each node, and facts derived from the heartbeats.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use proto::rpc::api::{
 use crate::leader::epochs::horizon::LEASE_MS;
 use crate::state::StateContext;
 
-/// The answers to heartbeats within this time name the same silent nodes.
+/// The time, in ms, for which the list of silent nodes is cached for the answers to heartbeats.
 const ANSWER_MS: u64 = 100;
 
 /// The number of unregistered projectors whose vbuckets are remembered.
@@ -27,18 +27,19 @@ const STRANGERS_MAX: usize = 64;
 /// The last heartbeats since the leader's term began.
 #[derive(Debug)]
 pub(in crate::leader) struct Heartbeats {
-    /// The time at which the term began.
+    /// The time at which the term began, in ms.
     pub since_ms: u64,
     pub nodes: BTreeMap<NodeId, LastHeartbeat>,
-    /// The newest catalog that an unregistered process has reported, and its number.
+    /// The newest catalog that an unregistered process has reported, and the node id of that
+    /// process.
     pub newest_stranger: Option<(u64, NodeId)>,
     /// The vbuckets of unregistered projectors, of [`STRANGERS_MAX`] at most.
     pub stranger_owners: BTreeMap<NodeId, Vec<(BucketId, VbucketSet)>>,
-    /// The nodes that were reported as silent.
+    /// The nodes that [`Heartbeats::news`] has reported as silent.
     silent: BTreeSet<NodeId>,
-    /// The nodes of the last answers to heartbeats, and when they were found.
+    /// The cached list of silent nodes, and the time at which it was made.
     answered: Option<(u64, Vec<NodeId>)>,
-    /// The nodes that have applied an epoch, by bucket.
+    /// The nodes that have applied an epoch of a bucket, each with its newest one, by bucket.
     in_bucket: BTreeMap<BucketId, BTreeMap<NodeId, Epoch>>,
 }
 
@@ -71,22 +72,22 @@ impl Heartbeats {
         }
     }
 
-    /// The last report of a node, if it is a projector.
+    /// Returns the last report of a node, if it is a projector.
     pub(in crate::leader) fn projector(&self, node: NodeId) -> Option<&ProjectorReport> {
         self.nodes.get(&node)?.heartbeat.report.projector()
     }
 
-    /// The last report of a node, if it is an indexer.
+    /// Returns the last report of a node, if it is an indexer.
     pub(in crate::leader) fn indexer(&self, node: NodeId) -> Option<&IndexerReport> {
         self.nodes.get(&node)?.heartbeat.report.indexer()
     }
 
-    /// The last report of a node, if it is a router.
+    /// Returns the last report of a node, if it is a router.
     pub(in crate::leader) fn router(&self, node: NodeId) -> Option<&RouterReport> {
         self.nodes.get(&node)?.heartbeat.report.router()
     }
 
-    /// The last reports of all indexers.
+    /// Iterates over the last reports of all indexers.
     pub(in crate::leader) fn indexers(&self) -> impl Iterator<Item = (NodeId, &IndexerReport)> {
         let reports = self.nodes.iter();
         reports.filter_map(|(node, last)| Some((*node, last.heartbeat.report.indexer()?)))
@@ -112,7 +113,8 @@ impl Heartbeats {
         self.nodes.insert(heartbeat.node, LastHeartbeat { at_ms: now_ms, heartbeat });
     }
 
-    /// True if the leader may have to plan after a heartbeat: of a node that has moves, had some, was silent, or has other slices.
+    /// Returns true if a heartbeat may change the plan: its node has moves or had some, was silent,
+    /// or has other slices than before.
     pub(in crate::leader) fn changes_plans(&self, heartbeat: &Heartbeat, now_ms: u64) -> bool {
         let last = self.nodes.get(&heartbeat.node);
         let has_moves = |report: &IndexerReport| !report.moves.is_empty();
@@ -123,8 +125,8 @@ impl Heartbeats {
         has_moves || had_moves || was_silent || self.changes_slices(heartbeat)
     }
 
-    /// True if the slices of the heartbeat, or which of them are readable, differ from the node's last heartbeat. Sizes and floors are
-    /// checked within a second in any case.
+    /// Returns true if the slices of the heartbeat, or which of them are readable, differ from the
+    /// node's last heartbeat. Sizes and floors are checked every second anyway.
     fn changes_slices(&self, heartbeat: &Heartbeat) -> bool {
         let told = |slice: &SliceProgress| {
             (slice.slice, slice.floor.is_some(), slice.copied_from, slice.trouble.is_some())
@@ -157,12 +159,13 @@ impl Heartbeats {
         news
     }
 
-    /// The age of the term.
+    /// Returns the age of the term, in ms.
     pub(in crate::leader) fn term_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.since_ms)
     }
 
-    /// The status of each registered node. `members` has the silence of the members of the coordinator.
+    /// Returns the status of each registered node. `members` contains the silence of the
+    /// coordinators, in ms.
     pub(in crate::leader) fn status(
         &self,
         state: &StateContext,
@@ -186,8 +189,9 @@ impl Heartbeats {
         state.nodes().map(|node| status(node.id)).collect()
     }
 
-    /// The registered nodes that have been silent for [`SILENT_MS_MAX`]; members of the coordinator send no heartbeats. The result is
-    /// cached for [`ANSWER_MS`], since every heartbeat of every node needs it.
+    /// Returns the registered nodes that have been silent for [`SILENT_MS_MAX`], without
+    /// coordinators, which send no heartbeats. The result is cached for [`ANSWER_MS`], since every
+    /// answer to a heartbeat contains it.
     pub(in crate::leader) fn silent_nodes(
         &mut self,
         state: &StateContext,
@@ -205,31 +209,32 @@ impl Heartbeats {
         silent
     }
 
-    /// The proof or mark of the process that has reported recently for a node.
+    /// Returns the proof or mark of the process that has recently reported as a node.
     pub(in crate::leader) fn mark(&self, node: NodeId, now_ms: u64) -> Option<NodeProof> {
         let last = self.nodes.get(&node).filter(|_| self.is_alive(node, now_ms))?;
         last.heartbeat.proof
     }
 
-    /// True if the node has reported recently.
+    /// Returns true if the node has reported recently.
     pub(in crate::leader) fn is_alive(&self, node: NodeId, now_ms: u64) -> bool {
         let last = self.nodes.get(&node);
         last.is_some_and(|last| now_ms.saturating_sub(last.at_ms) < SILENT_MS_MAX)
     }
 
-    /// True if the node reports that it is fetching or building a slice, so that the slice cannot be copied from there.
+    /// Returns true if the node reports that it is fetching or building a slice, so that the slice
+    /// cannot be copied from there.
     pub(in crate::leader) fn is_building(&self, node: NodeId, slice: SliceId) -> bool {
         let mut slices = self.indexer(node).into_iter().flat_map(|report| &report.slices);
         slices.any(|progress| progress.slice == slice && progress.floor.is_none())
     }
 
-    /// The time since the node's last report, or since the term began.
+    /// Returns the time since the node's last report, or since the term began, in ms.
     pub(in crate::leader) fn silent_ms(&self, node: NodeId, now_ms: u64) -> u64 {
         let last_ms = self.nodes.get(&node).map_or(0, |last| last.at_ms);
         now_ms.saturating_sub(last_ms.max(self.since_ms))
     }
 
-    /// The epochs of a bucket that running scans read.
+    /// Iterates over the epochs of a bucket that running scans read.
     pub(in crate::leader) fn leases(
         &self,
         bucket: BucketId,
@@ -238,7 +243,8 @@ impl Heartbeats {
         self.leases_with_catalogs(bucket, now_ms).map(|(epoch, _)| epoch)
     }
 
-    /// The leases of a bucket, each with the oldest catalog that any scan or transaction at its router began with.
+    /// Iterates over the leases of a bucket, each with the oldest catalog of any scan or
+    /// transaction at the lease's router.
     pub(in crate::leader) fn leases_with_catalogs(
         &self,
         bucket: BucketId,
@@ -250,7 +256,7 @@ impl Heartbeats {
             .map(|((_, epoch), reads_since)| (*epoch, reads_since))
     }
 
-    /// The routers whose leases have not expired.
+    /// Iterates over the reports of the routers whose leases have not expired.
     fn leasing(&self, now_ms: u64) -> impl Iterator<Item = &RouterReport> {
         self.nodes
             .values()
@@ -258,12 +264,12 @@ impl Heartbeats {
             .filter_map(|last| last.heartbeat.report.router())
     }
 
-    /// The moments that transactions read, ascending.
+    /// Returns the moments that transactions read, ascending.
     pub(in crate::leader) fn moments(&self, now_ms: u64) -> BTreeSet<Moment> {
         self.leasing(now_ms).flat_map(|report| report.moments.iter().copied()).collect()
     }
 
-    /// The progress of the live indexers in a bucket.
+    /// Returns the progress of the live indexers in a bucket.
     pub(in crate::leader) fn progress(
         &self,
         bucket: BucketId,
@@ -279,13 +285,14 @@ impl Heartbeats {
             .collect()
     }
 
-    /// The node that reports the newest applied epoch of a bucket, and that epoch.
+    /// Returns the newest epoch of a bucket that any node has applied, and that node.
     pub(in crate::leader) fn newest_applied(&self, bucket: BucketId) -> Option<(Epoch, NodeId)> {
         let nodes = self.in_bucket.get(&bucket)?;
         nodes.iter().map(|(node, applied)| (*applied, *node)).max()
     }
 
-    /// The newest epoch at which all slices of an index can be read. Each slice counts with its best copy.
+    /// Returns the newest epoch at which all slices of an index can be read. Each slice counts with
+    /// its best copy.
     pub(in crate::leader) fn servable(&self, index: &IndexInfo) -> Epoch {
         let in_bucket = self.in_bucket.get(&index.bucket);
         let applied = |node: &NodeId| {
@@ -295,7 +302,8 @@ impl Heartbeats {
         index.topology.placement.iter().map(best).min().unwrap_or_default()
     }
 
-    /// The oldest epoch that some copy of each slice of an index can answer; `None` while a slice cannot be read.
+    /// Returns the oldest epoch at which some copy of each slice of an index can be read; `None`
+    /// while a slice cannot be read.
     pub(in crate::leader) fn common_floor(&self, index: &IndexInfo) -> Option<Epoch> {
         let floor = |(slice, nodes): (SliceNo, &Vec<NodeId>)| {
             let id = index.local_id().slice(slice);
@@ -307,7 +315,7 @@ impl Heartbeats {
         slices.map(floor).try_fold(Epoch(0), |oldest, floor| Some(oldest.max(floor?)))
     }
 
-    /// The slices that each node can scan.
+    /// Iterates over the slices that each node can scan.
     pub(in crate::leader) fn readable(&self) -> impl Iterator<Item = (NodeId, SliceId)> {
         let slices =
             self.indexers().flat_map(|(node, report)| report.slices.iter().map(move |s| (node, s)));
@@ -324,8 +332,8 @@ impl Heartbeats {
         moves.iter().find(|progress| progress.index == index && progress.id == id)
     }
 
-    /// The reported size of a slice on a node, and the oldest and the newest epoch of the slice that the node can
-    /// answer.
+    /// Returns the reported size of a slice on a node, and the oldest and the newest epoch at which
+    /// it can be read there.
     pub(in crate::leader) fn readable_range(
         &self,
         node: NodeId,

@@ -1,8 +1,10 @@
-//! Slices whose nodes are all silent: after a long time other nodes rebuild them, and what an operator forces.
+//! Slices whose nodes are all silent: after a long time, or if an operator forces it, other nodes
+//! rebuild them.
 //!
-//! The data directory of a silent node is worth more than a rebuild, during which the index cannot be read either. So the leader waits
-//! for `lost_after_ms`. It gives nothing up while more indexers are silent than alive: then it is rather the network, and the
-//! few others could not keep everything.
+//! The data directory of a silent node is worth more than a rebuild, during which the index cannot
+//! be read either. So the leader waits for `lost_after_ms`. It gives nothing up while more indexers
+//! are silent than alive: the cause is then more likely the network, and the few others could not
+//! store everything.
 
 use proto::model::ids::NodeId;
 use proto::model::index::IndexState;
@@ -17,10 +19,11 @@ use crate::leader::plan::Plan;
 use crate::state::StateContext;
 use crate::state::nodes::{OLD_ONES_GO, only_copy_of};
 
-/// The time between two looks for lost slices, which are lost for minutes by then.
+/// The interval between two checks for lost slices, in ms. Such a slice has been without a copy for
+/// minutes.
 const LOOK_EVERY_MS: u64 = 3_000;
 
-/// The leader's memory of its looks for lost slices.
+/// The leader's memory of its checks for lost slices.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct LostSlices {
     looks: CheckTimer<LOOK_EVERY_MS>,
@@ -71,7 +74,8 @@ fn indexers(state: &StateContext) -> impl Iterator<Item = NodeId> {
     state.nodes().filter(|node| node.role == Role::Indexer).map(|node| node.id)
 }
 
-/// The indexers from which the leader has received nothing for [`SILENT_MS_MAX`], ascending. Empty in the first seconds of a term.
+/// Returns the indexers from which the leader has received nothing for [`SILENT_MS_MAX`],
+/// ascending; none in the first seconds of a term.
 pub(in crate::leader) fn silent_indexers(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -81,14 +85,16 @@ pub(in crate::leader) fn silent_indexers(
     indexers(state).filter(is_silent).collect()
 }
 
-/// The projectors from which the leader has received nothing for [`SILENT_MS_MAX`], ascending.
+/// Returns the projectors from which the leader has received nothing for [`SILENT_MS_MAX`],
+/// ascending.
 fn silent_projectors(state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> Vec<NodeId> {
     let projectors = state.nodes().filter(|node| node.role == Role::Projector);
     let is_silent = |node: &NodeId| heartbeats.silent_ms(*node, now_ms) >= SILENT_MS_MAX;
     projectors.map(|node| node.id).filter(is_silent).collect()
 }
 
-/// The silent nodes among those to which a command gives slices or partitions, ascending.
+/// Returns the silent nodes among those to which a command may give slices or partitions,
+/// ascending.
 pub(in crate::leader) fn silent_for(
     state: &StateContext,
     heartbeats: &Heartbeats,

@@ -14,7 +14,8 @@ fn leader() -> Leader {
     Leader::new(1, 0, 20, MoveSettings::default())
 }
 
-/// Indexers report each second from one time to another, and the leader's plans for lost slices are applied.
+/// Delivers heartbeats of indexers each second in a period, and applies the leader's plans for lost
+/// slices.
 fn reporting(leader: &mut Leader, state: &mut StateContext, nodes: &[u64], from: u64, to: u64) {
     for now_ms in (from..to).step_by(1_000) {
         for node in nodes {

@@ -1,21 +1,24 @@
 //! Recognizes a coordinator whose data directory is an older copy of itself.
 //!
-//! Such a log gives numbers again that other processes know already: epochs (I6), catalogs, buckets and indexes. Nothing in the log
-//! shows that, but the heartbeats do: an indexer has applied an epoch that the state does not have, or a process has
-//! taken over a newer catalog. Then no epoch is published and no definition changes, until an operator restores a newer
-//! copy or starts a member with `--skip-epochs` (the state's `skip`).
+//! Such a log assigns numbers a second time that other processes already use: epochs (I6),
+//! catalogs, buckets and indexes. Nothing in the log shows that, but the heartbeats do: an indexer
+//! has applied an epoch that the state does not have, or a process has taken over a newer catalog.
+//! Then no epoch is published and no definition changes, until an operator restores a newer copy or
+//! starts a member with `--skip-epochs` (the state's `skip`).
 //!
-//! The leader's own copy of the state may lack the last commands for a moment after an election, so only evidence that
-//! stays for a while is logged. It is acted upon at once.
+//! The leader's own copy of the state may lack the last commands for a moment after an election, so
+//! only evidence that stays for a while is logged. It is acted upon at once.
 //!
-//! A member that has followed or led an earlier term since its process began has every command that a majority had then.
-//! Otherwise all members may be older copies, and the first term is *held*: no epoch, no rollback and no definition before
-//! all indexers and projectors have reported, or have been silent for [`SILENT_MS_MAX`]. Nor does a waiting scan get an
-//! epoch, because an epoch of the copy may have a number that nodes know with another cut.
+//! A member that has followed or led an earlier term since its process began has every command that
+//! a majority had then. Otherwise all members may be older copies, and the first term is *held*: no
+//! epoch, no rollback and no definition before all indexers and projectors have reported, or have
+//! been silent for `SILENT_MS_MAX`. Nor does a waiting scan get an epoch, because an epoch of the
+//! copy may have a number that nodes know with another cut.
 //!
-//! Limits: a node that is silent for longer and returns later is evidence then, but epochs may have been published. The
-//! evidence of a catalog is its number alone, so it is lost once the copy has made as many changes itself; with evidence,
-//! only nodes that are registered under the same address may join.
+//! Limits: a node that is silent for longer and returns later is evidence then, but epochs may have
+//! been published. The evidence of a catalog is its number alone, so it is lost once the copy has
+//! made as many changes itself; with evidence, only nodes that are registered under the same
+//! address may join.
 
 use proto::model::ids::Epoch;
 use proto::model::node::Role;
@@ -28,7 +31,7 @@ use crate::state::{BucketView, StateContext};
 /// The leader's doubts about its own log.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct OldCopy {
-    /// True if the term is held until the nodes have reported.
+    /// True if the term is held until all nodes have reported.
     pub(in crate::leader) waits_for_reports: bool,
     /// The time of the first evidence.
     since_ms: Option<u64>,
@@ -36,17 +39,17 @@ pub(in crate::leader) struct OldCopy {
     logged: bool,
 }
 
-/// The way out of an older copy.
+/// The advice for a coordinator that is an older copy of itself.
 const WAY_OUT: &str = "restore the newest copy of the coordinator's data directory; if there is none, start the coordinator once with \
                        --skip-epochs: all indexes are rebuilt from the documents, and what was defined since the copy is lost";
 
 impl OldCopy {
-    /// True if the evidence has lasted too long to be a temporary state of a new leader.
+    /// Returns true if the evidence has lasted too long to be a temporary state of a new leader.
     pub(in crate::leader) fn is_lasting(&self) -> bool {
         self.logged
     }
 
-    /// True as long as nodes may still report evidence.
+    /// Returns true as long as nodes may still report evidence.
     pub(in crate::leader) fn is_held(
         &self,
         state: &StateContext,
@@ -56,7 +59,7 @@ impl OldCopy {
         self.waits_for_reports && !all_have_reported(state, heartbeats, now_ms)
     }
 
-    /// Looks for evidence. Returns true if there is some, or if nodes may still report it.
+    /// Checks for evidence. Returns true if there is some, or if nodes may still report it.
     pub(in crate::leader) fn look(
         &mut self,
         state: &StateContext,
@@ -76,14 +79,15 @@ impl OldCopy {
     }
 }
 
-/// The error of a call that an older copy refuses; a caller may retry while the evidence may still be temporary.
+/// Returns the error for a call that an older copy refuses. A caller may retry while the evidence
+/// may be temporary.
 pub(in crate::leader) fn error(evidence: &str, is_lasting: bool) -> Error {
     let what = format!("the coordinator was restored from an older copy: {evidence}");
     let code = if is_lasting { ErrorCode::OlderCopy } else { ErrorCode::Unavailable };
     Error::new(code, what).with_hint(WAY_OUT)
 }
 
-/// The evidence that this coordinator is an older copy, if there is any.
+/// Returns the evidence that this coordinator is an older copy of itself, if there is any.
 pub(in crate::leader) fn evidence(state: &StateContext, heartbeats: &Heartbeats) -> Option<String> {
     let of_buckets = state
         .buckets()
@@ -91,7 +95,7 @@ pub(in crate::leader) fn evidence(state: &StateContext, heartbeats: &Heartbeats)
     of_buckets.or_else(|| newer_catalog(state, heartbeats))
 }
 
-/// Describes an epoch of a bucket that a node has applied and the state does not have.
+/// Returns a text about an epoch of a bucket that a node has applied and the state does not have.
 fn newer_epoch(bucket: BucketView<'_>, skips_to: Epoch, heartbeats: &Heartbeats) -> Option<String> {
     // A bucket of `--skip-epochs` continues above all of them once its rollback reaches that stage.
     let known = bucket.epochs.last().epoch.max(skips_to);
@@ -114,7 +118,7 @@ fn newer_catalog(state: &StateContext, heartbeats: &Heartbeats) -> Option<String
     })
 }
 
-/// The newest numbers that processes have reported.
+/// Returns the newest numbers that processes have reported.
 pub(in crate::leader) fn newest_known(heartbeats: &Heartbeats) -> NewestNumbers {
     let applied = heartbeats.indexers().flat_map(|(_, report)| &report.buckets);
     let routers = heartbeats.nodes.values().filter_map(|last| last.heartbeat.report.router());
@@ -154,7 +158,8 @@ pub(in crate::leader) fn check_owners(state: &StateContext, heartbeats: &Heartbe
     Ok(())
 }
 
-/// True if all indexers and projectors have reported in this term, or some were silent for too long.
+/// Returns true if all indexers and projectors have reported in this term, or the term is older
+/// than [`SILENT_MS_MAX`].
 pub(in crate::leader) fn all_have_reported(
     state: &StateContext,
     heartbeats: &Heartbeats,

@@ -30,7 +30,7 @@ fn applied(node: u64, epoch: u64) -> Heartbeat {
     with_bucket_at(node, progress)
 }
 
-/// The source reaches a seqno.
+/// Delivers SYNC of the source up to a seqno.
 fn reaches(leader: &mut Leader, state: &StateContext, seqno: u64, now_ms: u64) {
     let cut =
         Cut::zero(2).with(&[(VbucketId(0), Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) })]);

@@ -37,10 +37,10 @@ use crate::leader::plan::Plan;
 use crate::leader::versions::waits::{LateProjector, Loads, late, shortened, told};
 use crate::state::StateContext;
 
-/// The time between two looks.
+/// The interval between two checks, in ms.
 const LOOK_EVERY_MS: u64 = 200;
 
-/// The first pause before a build is proposed again, and the longest one.
+/// The first and the longest pause before a build is proposed again, in ms.
 const PAUSES_MS: (u64, u64) = (1_000, 60_000);
 
 /// The leader's memory of versions.
@@ -48,7 +48,8 @@ const PAUSES_MS: (u64, u64) = (1_000, 60_000);
 pub(in crate::leader) struct Versions {
     looks: CheckTimer<LOOK_EVERY_MS>,
     kept: BTreeMap<(BucketId, u64), RetainedVersion>,
-    /// The versions that this leader has seen since they were loading, and of which no router has reported a lease.
+    /// The versions that this leader has observed since they were loading, and of which no router
+    /// has reported a lease.
     unread: BTreeSet<(BucketId, u64)>,
     /// The builds that were proposed, by the version's bucket and the index.
     builds: BTreeMap<(BucketId, IndexId), Tries>,
@@ -66,7 +67,7 @@ struct Tries {
 }
 
 impl Tries {
-    /// True if it is time for another proposal, which is then made.
+    /// Returns true if the next proposal is due, and counts it as made.
     fn is_due(&mut self, now_ms: u64) -> bool {
         if now_ms < self.next_ms {
             return false;
@@ -78,13 +79,13 @@ impl Tries {
     }
 }
 
-/// A version that is kept.
+/// A version that was current.
 #[derive(Debug)]
 struct RetainedVersion {
-    /// A catalog in which a newer version is current, and the time at which it was current.
+    /// A catalog in which a newer version is current.
     catalog_cas: u64,
     since_ms: u64,
-    /// The last time at which a reader of the version was possible.
+    /// The last time at which the version may have had a reader, in ms.
     asked_ms: u64,
 }
 
@@ -146,7 +147,8 @@ impl Versions {
         self.unread = unread;
     }
 
-    /// The builds that lack for a version whose epoch is published, and true if all generations can take over.
+    /// Returns the commands for missing builds of a version whose epoch is published, and true if
+    /// all generations can take over.
     fn missing(
         &mut self,
         state: &StateContext,
@@ -182,7 +184,7 @@ impl Versions {
         }
     }
 
-    /// The reasons why versions wait, by the versions' buckets.
+    /// Returns the reasons why versions wait, by the versions' buckets.
     pub(in crate::leader) fn waits(
         &self,
         state: &StateContext,
@@ -204,7 +206,7 @@ impl Versions {
         waits
     }
 
-    /// The reasons why generations are not begun.
+    /// Returns the reasons why builds of a version have not begun.
     fn waiting_builds(
         &self,
         state: &StateContext,
@@ -260,7 +262,8 @@ impl Versions {
     }
 }
 
-/// True if a router may still read a version whose successor became current in the given catalog.
+/// Returns true if a router may still read a version whose successor became current in the given
+/// catalog.
 fn is_asked(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -278,7 +281,8 @@ fn is_asked(
     })
 }
 
-/// The indexes of a data set that serve or are built, each with all of its generations.
+/// Returns the indexes of a data set that serve or are being built, each with all of its
+/// generations.
 fn generations(
     state: &StateContext,
     data_set: BucketId,
@@ -292,8 +296,9 @@ fn generations(
     named.map(|info| (&**info, all().filter(|of| of.id == info.id).collect())).collect()
 }
 
-/// The reason why no generation of an index can be begun now. A generation from before the first version has no entries, so it does not
-/// count towards the limit of generations.
+/// Returns the reason why no generation of an index can be begun now; `None` if one can. A
+/// generation from before the first version has no entries, so it does not count towards the limit
+/// of generations.
 fn blocker(
     state: &StateContext,
     data_set: BucketId,
@@ -315,7 +320,8 @@ fn blocker(
     })
 }
 
-/// Gives the partitions of silent owners to other holders.
+/// Returns the command that assigns the partitions of silent owners to other holders, if there are
+/// any.
 fn new_owners(
     state: &StateContext,
     heartbeats: &Heartbeats,

@@ -1,4 +1,4 @@
-//! The leader carries versions through their lives.
+//! Tests that the leader carries versions through their lives.
 
 use proto::model::cut::Cut;
 use proto::model::data_set::DataSet;
@@ -32,7 +32,7 @@ struct World {
     /// The generations whose slices are readable, and the epoch that the indexers have applied.
     readable: Vec<LocalIndexId>,
     applied: u64,
-    /// The catalog since which the router reads; `None` if it is silent.
+    /// The oldest catalog that the router reports as in use; `None` if the router is silent.
     reads_since: Option<u64>,
     /// The version's bucket of which the router reports a lease.
     leased: Option<BucketId>,
@@ -97,7 +97,8 @@ impl World {
         Heartbeat::new(NodeId(node), 0, report)
     }
 
-    /// A second passes, and all nodes that are not silent report. Returns the leader's proposals for versions.
+    /// Advances time by a second, in which all nodes that are not silent report. Returns the
+    /// leader's proposals for versions.
     fn pass(&mut self) -> Vec<Command> {
         self.now_ms += STEP_MS;
         for node in [10, 11, 12, 20, 21].into_iter().filter(|node| !self.silent.contains(node)) {
@@ -121,7 +122,8 @@ impl World {
         commands.into_iter().map(|command| done(&mut self.state, command)).collect()
     }
 
-    /// A version that all projectors but 11 have loaded, and whose generations can be read.
+    /// Returns the bucket of a version that all projectors but 11 have loaded, and whose
+    /// generations can be read.
     fn complete_but_for_one(&mut self) -> BucketId {
         done(&mut self.state, load("v1"));
         let bucket = self.set().loading().unwrap().1.bucket;
@@ -136,13 +138,13 @@ impl World {
         bucket
     }
 
-    /// True if the leader switches to the version within some seconds.
+    /// Returns true if the leader switches to the version within some seconds.
     fn switches(&mut self, seconds: u64) -> bool {
         let is_switch = |command: &Command| matches!(command, Command::SwitchVersion(_));
         (0..seconds).any(|_| self.pass().iter().any(is_switch))
     }
 
-    /// The reasons why versions wait.
+    /// Returns the reasons why versions wait.
     fn waits(&self) -> String {
         let waits = self.versions.waits(&self.state, &self.heartbeats, self.now_ms);
         waits.into_iter().map(|(_, why)| why).collect::<Vec<_>>().join("; ")
@@ -174,7 +176,7 @@ impl World {
         self.state.data_sets().next().unwrap().1
     }
 
-    /// True if the leader drops a version within some seconds.
+    /// Returns true if the leader drops a version within some seconds.
     fn drops(&mut self, seconds: u64, version: u64) -> bool {
         let drop = Command::DropVersion(DropVersion { data_set: SET, version });
         (0..seconds).any(|_| self.pass().contains(&drop))

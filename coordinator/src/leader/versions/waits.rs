@@ -14,11 +14,12 @@ use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::state::StateContext;
 use crate::state::capacity::limits::beginning;
 
-/// The time without progress after which a load no longer delays a switch. Other versions may be loaded before it.
+/// The time without progress, in ms, after which a load no longer delays a switch. Other versions
+/// may be loaded before it.
 const STUCK_MS: u64 = 60_000;
-/// The partitions that a text names.
+/// The limit of partitions that a text lists.
 const NAMED_MAX: usize = 16;
-/// The length limit of the reasons why a version waits.
+/// The length limit of the reasons why a version waits, in bytes.
 const WAITS_BYTES_MAX: usize = 2_048;
 
 /// A projector that lacks partitions of a version.
@@ -29,14 +30,14 @@ pub(in crate::leader) struct LateProjector {
     pub why: LateReason,
 }
 
-/// Why a projector lacks partitions.
+/// The reason why a projector lacks partitions.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::leader) enum LateReason {
     /// Loading has not begun.
     Waits,
-    /// Loading is in progress: the number of rows read so far.
+    /// Loading is in progress; contains the number of rows read so far.
     Loads(u64),
-    /// The projector reports an error, whose text this is.
+    /// The projector reports an error; contains its text.
     Trouble(String),
     /// The projector has been silent for this many milliseconds.
     Silent(u64),
@@ -44,7 +45,7 @@ pub(in crate::leader) enum LateReason {
     Removed,
 }
 
-/// The projectors that lack partitions of a version, ascending.
+/// Returns the projectors that lack partitions of a version, ascending.
 pub(in crate::leader) fn late(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -83,7 +84,7 @@ fn why(
     }
 }
 
-/// The progress of loads, as the leader has seen it.
+/// The progress of loads, as the projectors have reported it.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct Loads(BTreeMap<(BucketId, NodeId), LoadProgress>);
 
@@ -117,7 +118,7 @@ impl Loads {
         self.0 = seen;
     }
 
-    /// True if the switch to a version waits for a projector.
+    /// Returns true if the switch to a version waits for a projector.
     pub(in crate::leader) fn is_awaited(
         &self,
         bucket: BucketId,
@@ -133,7 +134,7 @@ impl Loads {
     }
 }
 
-/// Messages for users: which projectors lack which partitions, and why.
+/// Returns messages for users: the projectors that lack partitions, which ones, and why.
 pub(in crate::leader) fn told(late: &[LateProjector]) -> Vec<String> {
     let text = |late: &LateProjector| {
         let LateProjector { node, partitions, why } = late;
@@ -152,7 +153,7 @@ pub(in crate::leader) fn told(late: &[LateProjector]) -> Vec<String> {
     late.iter().map(text).collect()
 }
 
-/// The beginning of a text about a version.
+/// Returns the beginning of a text about a version, of at most [`WAITS_BYTES_MAX`].
 pub(in crate::leader) fn shortened(text: &str) -> String {
     beginning(text, WAITS_BYTES_MAX).to_owned()
 }

@@ -18,7 +18,7 @@ use crate::state::effect::{Apply, Change, Effect};
 use crate::state::indexes::checks::{check_name, check_range};
 use crate::state::moves::hand_overs::choose_projectors;
 
-/// The number of indexes that the refusal of a DROP names.
+/// The number of dependent indexes that the refusal of a DROP lists by name.
 const DEPENDENTS_NAMED_MAX: usize = 10;
 
 impl Apply for CreateBucket {
@@ -40,7 +40,7 @@ impl Apply for CreateBucket {
 }
 
 impl Apply for DropBucket {
-    /// Drops a bucket with its indexes, or with `restrict` only a bucket without any.
+    /// Drops a bucket with its indexes. With `restrict`, a bucket that has indexes is refused.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let id = self.bucket;
         let info = state.bucket_of_command(id)?;
@@ -57,7 +57,8 @@ impl Apply for DropBucket {
     }
 }
 
-/// The bucket that makes a CREATE BUCKET with IF NOT EXISTS needless. Without one the name is free.
+/// Returns the existing bucket with this name if IF NOT EXISTS was given, and `None` if the name is
+/// free. An existing name without IF NOT EXISTS is an error.
 pub(in crate::state) fn existing(
     state: &StateContext,
     name: &str,
@@ -71,7 +72,8 @@ pub(in crate::state) fn existing(
     Ok(found)
 }
 
-/// A bucket under the next id, on the projectors with the fewest buckets, if there is room for it.
+/// Returns a new bucket under the next id, on the projectors with the fewest buckets; an error if
+/// the state has no room for it.
 pub(in crate::state) fn new_bucket(
     state: &StateContext,
     (name, vbuckets, source): (&str, u16, SourceKind),

@@ -19,9 +19,9 @@ pub(in crate::state) struct BucketsState {
     /// The last id that was assigned.
     last: u64,
     infos: BTreeMap<BucketId, Arc<BucketInfo>>,
-    /// The random ids that buckets were made with.
+    /// The random id of each bucket.
     unique: BTreeMap<BucketId, UniqueId>,
-    /// The buckets that were dropped last, the newest last. Projectors remove their documents.
+    /// The last dropped buckets, the newest last. Projectors remove their documents.
     dropped: Vec<(BucketId, UniqueId)>,
 }
 
@@ -51,17 +51,17 @@ impl BucketsState {
         BucketId(self.last + 1)
     }
 
-    /// The name of a bucket, empty if it is not known.
+    /// Returns the name of a bucket; empty for an unknown bucket.
     pub(in crate::state) fn name(&self, id: BucketId) -> &str {
         self.infos.get(&id).map_or("", |info| &info.name)
     }
 
-    /// Finds a bucket by name, also that of a version.
+    /// Finds a bucket by name, including the buckets of versions.
     pub(in crate::state) fn named(&self, name: &str) -> Option<BucketId> {
         self.infos.values().find(|info| info.name == name).map(|info| info.id)
     }
 
-    /// The random id of a bucket, which every bucket has.
+    /// Returns the random id of a bucket.
     pub(in crate::state) fn unique_id(&self, id: BucketId) -> UniqueId {
         self.unique.get(&id).copied().unwrap_or_default()
     }

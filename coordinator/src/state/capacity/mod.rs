@@ -1,9 +1,11 @@
-//! The room in the state: refusals of commands whose result would not fit ([`crate::state::capacity::table`]), and the
-//! part of it that is kept for administrators, an eighth. Other users with the privilege to define can fill the rest, and
-//! an administrator can still drop and define.
+//! The room in the state: refusals of commands whose result would not fit
+//! ([`crate::state::capacity::table`]), and the eighth of it that is reserved for administrators.
+//! Other users with the privilege to define can fill the rest, and an administrator can still drop
+//! and define.
 //!
-//! The router checks the reserve before it sends the command of a user that is no administrator. The state itself does not
-//! know the sender. The leader checks it before an index gets more slices by itself.
+//! The router checks the reserve before it sends the command of a user that is no administrator.
+//! The state itself does not know the sender. The leader checks it before an index grows
+//! automatically.
 
 pub mod limits;
 pub mod table;
@@ -24,7 +26,7 @@ use crate::state::indexes::record::IndexRecord;
 /// Maximum number of indexes that a refusal proposes to drop.
 const PROPOSED: usize = 3;
 
-/// Refuses a definition that would take what is kept for administrators.
+/// Refuses a definition that would take room reserved for administrators.
 pub fn check_reserve(catalog: &Catalog, command: &Command) -> Result<()> {
     let more = command.room(catalog);
     if more == Room::default() {
@@ -35,7 +37,7 @@ pub fn check_reserve(catalog: &Catalog, command: &Command) -> Result<()> {
     check(more, used, Capacity::check_for_all)
 }
 
-/// The room that buckets, indexes and data sets take.
+/// Returns the room that buckets, indexes and data sets take.
 fn taken<'a>(
     buckets: impl Iterator<Item = &'a Arc<BucketInfo>>,
     indexes: impl Iterator<Item = &'a Arc<IndexInfo>>,
@@ -49,8 +51,8 @@ fn taken<'a>(
     })
 }
 
-/// Checks each kind of which more is needed: a command that needs no room of a kind is not refused because that kind is
-/// full.
+/// Checks each kind of record of which `more` needs some. So a command that needs no record of a
+/// full kind is not refused.
 fn check(more: Room, used: Room, check: fn(&Capacity, usize) -> Result<()>) -> Result<()> {
     let all = used.with(more);
     let of_room = CAPACITIES.iter().filter_map(|of| Some((of, of.of_room?)));
@@ -58,7 +60,8 @@ fn check(more: Room, used: Room, check: fn(&Capacity, usize) -> Result<()>) -> R
     needed.try_for_each(|(capacity, count)| check(capacity, count(&all)))
 }
 
-/// The number of copies of slices that an index has or should have, whichever is more.
+/// Returns the number of places (copies of slices) of an index: the present or the desired number,
+/// whichever is larger.
 fn places_of(info: &IndexInfo) -> usize {
     let placed: usize = info.topology.placement.iter().map(Vec::len).sum();
     Room::of_index(&info.spec).places.max(placed)
@@ -77,12 +80,14 @@ impl StateContext {
         })
     }
 
-    /// True if a generation with this definition leaves the administrators their part.
+    /// Returns true if a generation with this definition fits without the room reserved for
+    /// administrators.
     pub(crate) fn has_room_for_all(&self, spec: &IndexSpec) -> bool {
         check(Room::of_index(spec), self.used(), Capacity::check_for_all).is_ok()
     }
 
-    /// Checks that a bucket may have another index. One bucket must not take the room of all others.
+    /// Checks that a bucket may have another index. One bucket must not use up the room of all
+    /// others.
     pub(in crate::state) fn check_room_in_bucket(&self, spec: &IndexSpec) -> Result<()> {
         let of_bucket =
             || self.named_indexes().filter(|other| other.info.spec.bucket == spec.bucket);
@@ -105,7 +110,7 @@ impl StateContext {
         Err(over(what).with_hint("DROP INDEX what is no longer needed, or write shorter ones"))
     }
 
-    /// Names the indexes with the longest definitions.
+    /// Returns an advice that names the indexes with the longest definitions.
     fn what_to_drop(&self) -> String {
         let spec = |record: &IndexRecord| {
             (encoded_bytes(&*record.info.spec), record.info.spec.name.clone())

@@ -1,4 +1,4 @@
-//! An eighth of the room is for administrators.
+//! Tests that an eighth of the room is reserved for administrators.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The table of what the state has room for, so that a snapshot fits in one message between members: each kind of record
-//! with its limit, the bytes of a record in a snapshot, and the refusal beyond the limit.
+//! The capacities of the state, so that a snapshot fits in one message between members: for each
+//! kind of record the limit, the bytes of a record in a snapshot, and the refusal beyond the limit.
 
 use proto::model::data_set::{PATTERN_BYTES_MAX, VERSION_NAME_BYTES_MAX};
 use proto::model::history::BRANCHES_MAX;
@@ -19,20 +19,22 @@ use crate::state::capacity::limits::{
 /// A kind of record of which the state has a limited number.
 #[derive(Clone, Copy)]
 pub(in crate::state) struct Capacity {
-    /// The records, in refusals.
+    /// The name of the records in refusals.
     pub(in crate::state) what: &'static str,
-    /// The most records. A record of some kinds is a byte.
+    /// The limit of records. For some kinds a record is one byte.
     pub(in crate::state) limit: usize,
-    /// The encoded size limit of a record.
+    /// The encoded size limit of a record, in bytes.
     pub(in crate::state) bytes: usize,
     /// The advice of a refusal.
     hint: &'static str,
-    /// The number of records in a room. An eighth of such a kind is for administrators.
+    /// Returns the number of records of this kind in a [`Room`]. An eighth of such a kind is
+    /// reserved for administrators; `None` if nothing is reserved.
     pub(in crate::state) of_room: Option<fn(&Room) -> usize>,
 }
 
 impl Capacity {
-    /// A kind of which the oldest records are forgotten, or whose commands have a refusal of their own.
+    /// Creates a kind whose oldest records are dropped at the limit, or whose commands have a
+    /// separate refusal.
     const fn new(what: &'static str, limit: usize, bytes: usize) -> Self {
         Self { what, limit, bytes, hint: "", of_room: None }
     }
@@ -45,7 +47,7 @@ impl Capacity {
         Self { of_room: Some(of_room), ..self }
     }
 
-    /// Refuses so many records if they are beyond the limit.
+    /// Checks that `all` records of this kind are within the limit.
     pub(in crate::state) fn check(&self, all: usize) -> Result<()> {
         let Self { what, limit, hint, .. } = *self;
         if all <= limit {
@@ -55,7 +57,7 @@ impl Capacity {
         Err(Error::new(ErrorCode::OverLimit, what).with_hint(hint))
     }
 
-    /// Refuses so many records if they are beyond what is available to all users.
+    /// Checks that `all` records of this kind leave the administrators their reserve.
     pub(in crate::state) fn check_for_all(&self, all: usize) -> Result<()> {
         let Self { what, limit, .. } = *self;
         let most = limit / 8 * 7;
@@ -71,20 +73,22 @@ impl Capacity {
     }
 }
 
-/// The encoded size limit of a position of a vbucket.
+/// The encoded size limit of a position of a vbucket, in bytes.
 const POSITION_BYTES_MAX: usize = 20;
-/// The encoded size limit of a place: a node id, and its share of the lists.
+/// The encoded size limit of a place, in bytes: a node id, and its share of the lists.
 pub(in crate::state) const PLACE_BYTES_MAX: usize = 12;
-/// The encoded size limit of a topology besides its places: its number, its time and its position in the log.
+/// The encoded size limit of a topology without its places, in bytes: its number, its time and its
+/// position in the log.
 pub(in crate::state) const TOPOLOGY_BYTES_MAX: usize = 48;
-/// The encoded size limit of a move: its numbers and nodes.
+/// The encoded size limit of a move, in bytes: its numbers and nodes.
 const MOVE_BYTES_MAX: usize = 64;
-/// The encoded size limit of a process: its address, its zone and some numbers.
+/// The encoded size limit of a process, in bytes: its address, its zone and some numbers.
 const NODE_BYTES_MAX: usize = 640;
 
-/// Besides the cuts, a vbucket has its branches, its position in each range of dead epochs, and two positions during a
-/// rollback; its owner and a hand-over, in 40 bytes; and the copies of its bucket (five numbers and five projectors), or
-/// as a partition its holders and its content, in 112 bytes.
+/// The encoded size limit of a vbucket besides the cuts: its branches, its position in each range
+/// of dead epochs, and two positions during a rollback; 40 bytes for its owner and a hand-over; 112
+/// bytes for the copies of its bucket (five numbers and five projectors) or, of a partition, for
+/// its holders and its content.
 const VBUCKET_BYTES_MAX: usize = POSITION_BYTES_MAX * (BRANCHES_MAX + DEAD_MAX + 2) + 40 + 112;
 
 pub(in crate::state) const GROWING: Capacity =
@@ -96,15 +100,15 @@ pub(in crate::state) const MOVES: Capacity =
         .with_hint("wait until some have ended (SHOW MOVES), and repeat the request");
 pub(in crate::state) const NODES: Capacity = Capacity::new("nodes", NODES_MAX, NODE_BYTES_MAX)
     .with_hint("REMOVE NODE what is no longer needed");
-/// The name of a user is there twice, with a verifier and some numbers.
+/// The capacity of users. The name of a user is stored twice, with a verifier and some numbers.
 pub(in crate::state) const USERS: Capacity =
     Capacity::new("users", USERS_MAX, 2 * USER_NAME_BYTES_MAX + 144)
         .with_hint("DROP USER those that are no longer needed");
-/// A token has a number, a hash and its end.
+/// The capacity of tokens. A token has a number, a hash and an end.
 pub(in crate::state) const TOKENS: Capacity =
     Capacity::new("tokens of all users", TOKENS_IN_ALL_MAX, 56)
         .with_hint("ALTER USER … DROP TOKEN those that are no longer needed");
-/// A grant has a bucket and a set of privileges.
+/// The capacity of grants. A grant has a bucket and a set of privileges.
 pub(in crate::state) const GRANTS: Capacity =
     Capacity::new("buckets on which users have privileges", GRANTS_IN_ALL_MAX, 12)
         .with_hint("REVOKE what is no longer needed, or GRANT … ON ALL");
@@ -152,7 +156,7 @@ pub(in crate::state) const CAPACITIES: [Capacity; 21] = [
     Capacity::new("bytes of answers and counters", ANSWER_BYTES_IN_ALL_MAX + 1_024, 1),
 ];
 
-/// The largest snapshot.
+/// The size limit of a snapshot, in bytes.
 pub(crate) const STATE_BYTES_MAX: usize = {
     let (mut bytes, mut at) = (0, 0);
     while at < CAPACITIES.len() {

@@ -1,4 +1,5 @@
-//! A command whose result does not fit in a snapshot is refused with a proposal. Dropping objects makes room again.
+//! Tests that a command whose result does not fit in a snapshot is refused with an advice, and that
+//! dropping objects makes room again.
 
 use proto::expr::Expr;
 use proto::model::bucket::SourceKind;

@@ -1,11 +1,11 @@
 //! The copies of embedded buckets ([`proto::model::copies`]).
 //!
-//! Users set how many copies a bucket should have and which projector should lead it. The leading coordinator adds joining projectors, and
-//! removes joining ones. The leading copy proposes which copies are in sync and which leave, and a copy in sync proposes itself as the
-//! leader.
+//! Users set how many copies a bucket should have and which projector should lead it. The leading
+//! coordinator adds joining projectors, and removes joining ones. The leading copy proposes which
+//! copies are in sync and which leave, and a copy in sync proposes itself as the leader.
 //!
-//! - A change of the copies is compare-and-set. A change that is too late or no longer possible is not refused: its answer contains the
-//!   present copies, which the caller needs next.
+//! - A change of the copies is compare-and-set. A change that is late or no longer possible is not
+//!   refused: its answer contains the present copies, from which the caller continues.
 //! - The leader of a bucket owns all of its vbuckets. A promotion changes both in one command.
 //! - The producer of a pushed bucket keeps its copies, so such a bucket has no entry.
 
@@ -26,7 +26,8 @@ use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect, catalog_changed, nothing};
 use crate::state::indexes::checks::check_range;
 
-/// The largest number of projectors with a copy of one bucket: a move adds one until its target leads.
+/// The limit of projectors with a copy of one bucket. A move adds one more copy until its target
+/// leads.
 pub(crate) const MEMBERS_MAX: usize = COPIES_MAX as usize + 1;
 
 fn check_number(copies: u8) -> Result<()> {
@@ -91,7 +92,7 @@ impl Apply for MoveBucket {
 }
 
 impl Apply for ChangeCopies {
-    /// Makes a change of the copies if it is still possible.
+    /// Makes a change of the copies if it is still possible, and returns the present copies.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let bucket = self.bucket;
         let Some(present) = state.copies.get(bucket) else {
@@ -120,8 +121,8 @@ impl Apply for ChangeCopies {
     }
 }
 
-/// Checks what depends on more than the copies: only a registered projector joins, and only if a copy is missing or the bucket moves to
-/// it.
+/// Checks the conditions outside of the copies: a joining projector is registered, and a copy is
+/// missing or the bucket moves to this projector.
 fn is_allowed(state: &StateContext, copies: &Copies, change: CopiesChange) -> bool {
     let CopiesChange::Join(node) = change else { return true };
     let members = copies.members().count();

@@ -32,7 +32,7 @@ use crate::state::context::StateContext;
 use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect, nothing};
 
-/// The vbuckets that an error lists; it counts the others.
+/// The number of vbuckets that an error lists; further ones are only counted.
 const LISTED_MAX: usize = 8;
 
 impl Apply for OpenSource {
@@ -66,8 +66,8 @@ impl Apply for OpenSource {
     }
 }
 
-/// The answer that lets a projector serve: the copies that it leads. Changes that its earlier process requested and that are still in
-/// flight named an older revision.
+/// Returns the answer that lets a projector serve: the copies that it leads. It carries a new
+/// revision, so changes that an earlier process of the projector has in flight are rejected.
 fn opened(
     state: &mut StateContext,
     bucket: BucketId,
@@ -82,7 +82,8 @@ fn opened(
 }
 
 impl BucketView<'_> {
-    /// The adoption of the branches of a history that lacks nothing; `None` if they are known.
+    /// Returns the adoption of the branches of a complete history; `None` if they are already
+    /// known.
     fn adopts(&self, history: &SourceHistory) -> Option<Consequence> {
         if *self.logs == history.logs {
             return None;
@@ -99,7 +100,8 @@ impl BucketView<'_> {
         })
     }
 
-    /// The cut that a source must have: of the last epoch, or what was left when a loss was accepted.
+    /// Returns the cut that a source must have: of the last epoch, or what was left when a loss was
+    /// accepted.
     fn needed(&self) -> &Cut {
         let rollback = self.info.rollback.as_ref();
         let chosen = rollback.filter(|rollback| rollback.stage < RollbackStage::Rollback);
@@ -107,7 +109,7 @@ impl BucketView<'_> {
         failover.unwrap_or(&self.epochs.last().cut)
     }
 
-    /// Checks that a projector reports its own vbuckets, and all of them.
+    /// Checks that a projector reports exactly the vbuckets that it owns.
     fn check_owner(&self, projector: NodeId, history: &SourceHistory) -> Result<()> {
         let owner = |vbucket| self.info.assignment.owner(vbucket);
         let owned = self.info.assignment.owned_by(projector);
@@ -128,7 +130,7 @@ impl BucketView<'_> {
         }
     }
 
-    /// A history of some vbuckets, with what is known of the others.
+    /// Completes a history of some vbuckets with the known history of the others.
     fn completed(&self, history: &SourceHistory) -> SourceHistory {
         let branches =
             self.logs.iter().zip(history.logs.iter()).map(|((vbucket, known), (_, told))| {

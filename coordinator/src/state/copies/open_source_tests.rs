@@ -49,7 +49,7 @@ fn rollback(step: RollbackStep) -> Command {
     Command::Rollback(Rollback { bucket: BUCKET, step })
 }
 
-/// Epoch n + 1 ends at (n, n), n up to 9.
+/// Returns a state whose bucket has ten epochs; epoch n + 1 ends at seqno n in both vbuckets.
 fn ten_epochs() -> StateContext {
     let mut state = with_bucket_of(SourceKind::Embedded);
     for n in 1..10 {
@@ -101,7 +101,7 @@ fn a_source_that_lacks_something_is_refused_by_count_and_vbucket_and_changes_not
     assert!(error.message.contains("lacks 18 mutations"), "{}", error.message);
 }
 
-/// Such a report can only be an error, and the indexes have the missing mutations.
+/// A report that the leader lacks mutations can only be an error: the indexes have these mutations.
 #[test]
 fn no_report_of_the_leader_takes_an_embedded_bucket_back() {
     let mut state = ten_epochs();
@@ -137,7 +137,7 @@ fn an_acceptance_of_another_loss_counts_for_nothing() {
     assert_eq!(stage(&state), None);
 }
 
-/// All is built again from what the source has.
+/// All indexes are rebuilt from what the source has.
 #[test]
 fn a_source_needs_nothing_while_epochs_are_skipped() {
     let mut state = ten_epochs();
@@ -146,7 +146,7 @@ fn a_source_needs_nothing_while_epochs_are_skipped() {
     assert_eq!(stage(&state), Some(RollbackStage::Started));
 }
 
-/// The acceptance was for what the first process had.
+/// The acceptance covered only the loss of the first process.
 #[test]
 fn a_restart_in_the_midst_needs_what_was_left_when_the_loss_was_accepted() {
     for steps in [0, 1, 2] {
@@ -180,7 +180,7 @@ fn only_the_owner_speaks_of_a_vbucket() {
     assert_eq!(refused(&mut state, other).code, ErrorCode::NotOwner);
 }
 
-/// The old leader learns of the promotion from this refusal, if from no other message.
+/// The refusal informs the old leader of the promotion if no other message does.
 #[test]
 fn a_promoted_copy_opens_the_bucket_and_the_old_leader_is_refused() {
     use proto::model::copies::CopiesChange::{Grow, Join, Promote};

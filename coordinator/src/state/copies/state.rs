@@ -22,7 +22,7 @@ impl CopiesState {
         &self.0
     }
 
-    /// True if a projector has a copy of a bucket, or joins.
+    /// Returns true if a projector has a copy of a bucket, or joins its copies.
     pub(in crate::state) fn concern(&self, bucket: BucketId, projector: NodeId) -> bool {
         self.get(bucket).is_some_and(|copies| copies.role(projector) != CopyRole::None)
     }
@@ -64,7 +64,8 @@ impl CopiesState {
         }
     }
 
-    /// `--skip-epochs`: each bucket continues with its leader alone, above all terms and revisions that were ever given.
+    /// For `--skip-epochs`: leaves only the leader of each bucket, under a term and a revision
+    /// above `above`.
     fn leave_leaders_alone(&mut self, above: u64) {
         for copies in self.0.values_mut() {
             let Copies { wanted, leader, .. } = *copies;
@@ -73,7 +74,8 @@ impl CopiesState {
     }
 }
 
-/// The copies of a new bucket: one, at the projector that owns its vbuckets; `None` for a pushed bucket.
+/// Returns the copies of a new bucket: one, at the projector that owns the vbuckets; `None` unless
+/// the bucket is embedded.
 fn first_copies(info: &BucketInfo) -> Option<Copies> {
     let owner = info.assignment.owner(VbucketId(0))?;
     info.source.is_only_copy().then(|| Copies::single(owner))

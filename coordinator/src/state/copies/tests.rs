@@ -17,7 +17,7 @@ const TEN: NodeId = NodeId(10);
 const ELEVEN: NodeId = NodeId(11);
 const TWELVE: NodeId = NodeId(12);
 
-/// Projectors 10 to 14, indexer 20, and bucket 1, called "b", on projector 10.
+/// Returns a state with projectors 10 to 14, indexer 20, and bucket 1, called "b", on projector 10.
 fn cluster(source: SourceKind) -> StateContext {
     let mut state = StateContext::default();
     for id in 10..15 {
@@ -90,7 +90,7 @@ fn all_made(state: &mut StateContext, changes: &[CopiesChange]) {
     }
 }
 
-/// Copies on projectors 10 and 11.
+/// Returns a state whose bucket has copies on projectors 10 and 11.
 fn of_two() -> StateContext {
     let mut state = embedded();
     done(&mut state, set(2));
@@ -244,7 +244,8 @@ fn a_projector_stays_while_a_bucket_needs_it_and_leaves_all_copies_with_its_remo
     done(&mut state, remove(14));
 }
 
-/// A copy of the older state may have left since, and lacks what was acknowledged later.
+/// A copy that the older state lists may have left since, and then lacks later acknowledged
+/// mutations.
 #[test]
 fn skipped_epochs_leave_each_leader_alone_under_a_term_that_was_never_given() {
     let mut state = of_two();
@@ -261,7 +262,7 @@ enum Step {
     Set(u8),
     MoveTo(u64),
     Cancel,
-    /// A change with a revision that is this much older than the present one.
+    /// A change that was made from a revision older than the present one by this number.
     Change(u64, CopiesChange),
     Remove(u64),
     Register(u64),

@@ -17,21 +17,22 @@ pub struct EpochMoments(VecDeque<(Epoch, u64)>);
 pub(in crate::state) enum InForce {
     /// The epoch in force is known.
     Epoch(Epoch),
-    /// The bucket is younger.
+    /// The moment is before the first epoch of the bucket.
     BeforeFirst,
-    /// The oldest retained epoch is younger.
+    /// The moment is before the oldest retained epoch.
     BeforeOldest,
-    /// The epochs of that time were dropped from the middle of the list.
+    /// The epochs around the moment were dropped from the middle of the list.
     Dropped,
 }
 
 impl EpochMoments {
-    /// The moments of a bucket whose epoch `epoch` is published at `at`, and whose older epochs are not known.
+    /// Creates the list of a bucket whose epoch `epoch` is published at `at`, and whose older
+    /// epochs are not known.
     pub(in crate::state) fn new(epoch: Epoch, at: u64) -> Self {
         Self(VecDeque::from([(epoch, at)]))
     }
 
-    /// Notes that an epoch is published at `at`, and forgets the epochs below `oldest`.
+    /// Records that an epoch is published at `at`, and forgets the epochs below `oldest`.
     pub(in crate::state) fn publish(&mut self, epoch: Epoch, at: u64, oldest: Epoch) {
         while self.0.front().is_some_and(|(known, _)| *known < oldest) {
             self.0.pop_front();
@@ -47,7 +48,7 @@ impl EpochMoments {
         }
     }
 
-    /// The number of known epochs that were published at or before an index.
+    /// Returns the number of known epochs that were published at or before an index.
     fn until(&self, at: u64) -> usize {
         self.0.partition_point(|(_, published)| *published <= at)
     }
@@ -70,12 +71,13 @@ impl EpochMoments {
         }
     }
 
-    /// The newest known epoch that was published at or before an index.
+    /// Returns the newest known epoch that was published at or before an index.
     pub fn newest_until(&self, at: u64) -> Option<Epoch> {
         self.until(at).checked_sub(1).map(|before| self.0[before].0)
     }
 
-    /// The index next to `at` at which an epoch is in force; `None` if that is not known.
+    /// Returns the log index closest to `at` at which an epoch is in force; `None` if that is not
+    /// known.
     pub(in crate::state) fn nearest(&self, epoch: Epoch, at: u64) -> Option<u64> {
         let place = self.0.binary_search_by_key(&epoch, |(known, _)| *known).ok()?;
         let from = self.0[place].1;
@@ -88,7 +90,8 @@ impl EpochMoments {
         }
     }
 
-    /// True if the list has a place for the newest epoch and its numbers grow.
+    /// Returns true if the list ends with the newest epoch, at or before `position`, and its
+    /// numbers grow.
     pub(in crate::state) fn fits(&self, newest: Epoch, position: u64) -> bool {
         let grows =
             |pair: (&(Epoch, u64), &(Epoch, u64))| pair.0.0 < pair.1.0 && pair.0.1 <= pair.1.1;

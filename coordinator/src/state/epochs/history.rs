@@ -15,7 +15,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// The number of epochs that a bucket may always keep: the two oldest, and the newest ones in use.
 pub(in crate::state) const EPOCHS_MIN: usize = 4;
 
-/// The tiers of rollback points: up to this age (ms) one point is kept per this interval (ms).
+/// The tiers of rollback points: up to the first number (an age in ms) one point is kept per second
+/// number (an interval in ms).
 const TIERS: [(u64, u64); 4] =
     [(60_000, 10_000), (600_000, 60_000), (3_600_000, 600_000), (21_600_000, 3_600_000)];
 
@@ -69,13 +70,14 @@ impl EpochHistory {
         self.marks.iter().nth_back(1).map(|(mark, _)| mark.epoch)
     }
 
-    /// The epochs after a given one, ascending; all epochs for zero.
+    /// Iterates over the retained epochs after a given one, ascending.
     pub fn after(&self, epoch: Epoch) -> impl Iterator<Item = &EpochMark> {
         let at = self.marks.partition_point(|(mark, _)| mark.epoch <= epoch);
         self.marks.range(at..).map(|(mark, _)| mark)
     }
 
-    /// The oldest retained epoch at or after `from` that covers a cut of the same history.
+    /// Returns the oldest retained epoch at or after `from` whose cut covers a cut of the same
+    /// history.
     pub fn covering(&self, cut: &Cut, from: Epoch) -> Option<&EpochMark> {
         self.after(Epoch(from.0.saturating_sub(1))).find(|mark| mark.cut.reaches(cut))
     }
@@ -85,7 +87,8 @@ impl EpochHistory {
         self.marks.iter().chain(&self.points).map(|(mark, _)| mark).find(|mark| mark.epoch == epoch)
     }
 
-    /// The rollback point for a history: the newest epoch that the history has as a whole.
+    /// Returns the rollback point for a history: the newest epoch whose cut the history fully
+    /// contains.
     pub fn newest_in(&self, history: &SourceHistory) -> Option<&EpochMark> {
         let newest_first = self.marks.iter().rev().chain(self.points.iter().rev());
         let has = |mark: &&EpochMark| {
@@ -130,7 +133,7 @@ impl EpochHistory {
         Arc::new(self.points.iter().map(|(mark, _)| mark.epoch).collect())
     }
 
-    /// Makes an epoch that the horizon has passed a rollback point if it is far enough from the last one.
+    /// Makes an epoch below the horizon a rollback point if it is far enough from the last point.
     fn offer_point(&mut self, candidate: (EpochMark, u64)) {
         let newest = self.points.back().map(|(_, published)| *published);
         if newest.is_none_or(|newest| candidate.1 >= newest.saturating_add(TIERS[0].1)) {
@@ -156,7 +159,8 @@ impl EpochHistory {
         self.points.drain(..surplus);
     }
 
-    /// The newest retained epoch that is not above the given one; the oldest retained epoch if all are above.
+    /// Returns the newest retained epoch at or below the given one; the oldest retained epoch if
+    /// all are above.
     pub fn newest_until(&self, epoch: Epoch) -> Epoch {
         let after = self.marks.partition_point(|(mark, _)| mark.epoch <= epoch);
         self.marks[after.saturating_sub(1)].0.epoch
@@ -201,8 +205,8 @@ impl EpochHistory {
         Some(self.last())
     }
 
-    /// Drops the oldest surplus epochs. The very oldest epoch and its successor stay, so that the age of the lease
-    /// that holds the oldest is known.
+    /// Drops the oldest surplus epochs. The very oldest epoch and its successor stay, because they
+    /// show the age of the lease that holds back the horizon.
     pub(in crate::state) fn thin(&mut self, epochs_max: usize) {
         let surplus = self.marks.len().saturating_sub(epochs_max.max(EPOCHS_MIN));
         if surplus > 0 {
@@ -211,8 +215,8 @@ impl EpochHistory {
     }
 }
 
-/// True if `to` advances from `from`. The same seqno on another branch advances, because that branch began there.
-/// Seqno 0 never does.
+/// Returns true if `to` advances from `from`. An equal seqno on another branch advances, because
+/// that branch began there. Seqno 0 never does.
 pub fn advances(from: Position, to: Position) -> bool {
     to.seqno > from.seqno || (to.seqno == from.seqno && to.seqno.0 > 0 && to.vbuuid != from.vbuuid)
 }

@@ -28,7 +28,8 @@ use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 
 impl Apply for PromoteEpochs {
-    /// Promotes buckets. Of each set of `joined` buckets, it promotes all that exist or none.
+    /// Promotes buckets. The buckets of a `joined` set are promoted together: all that exist, or
+    /// none.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let mut held: BTreeSet<_> = self
             .promotions
@@ -46,7 +47,8 @@ impl Apply for PromoteEpochs {
     }
 }
 
-/// True if a bucket cannot be promoted. The leader may have planned the promotion in a history that has been lost since.
+/// Returns true if a bucket cannot be promoted: the leader may have planned the promotion in a
+/// history that has been lost since.
 fn is_held(state: &StateContext, promotion: &Promotion) -> bool {
     state.bucket(promotion.bucket).is_some_and(|bucket| {
         let is_frozen = bucket.info.rollback.as_ref().is_some_and(|r| r.resumes.is_none());

@@ -15,7 +15,7 @@ use crate::state::context::StateContext;
 use crate::state::epochs::epoch_moments::InForce;
 
 impl StateContext {
-    /// The log index of a moment; `None` if that is not known.
+    /// Returns the log index of a moment; `None` if the index is not known.
     pub fn index_of(&self, moment: &Moment) -> Option<u64> {
         match moment.of {
             None => Some(moment.at),
@@ -23,7 +23,8 @@ impl StateContext {
         }
     }
 
-    /// The epoch in force in a bucket at a moment; `None` if this state has not reached the moment.
+    /// Returns the epoch in force in a bucket at a moment; `None` if this state has not reached the
+    /// moment.
     pub fn epoch_at(&self, bucket: BucketId, moment: &Moment) -> Result<Option<Epoch>> {
         let is_ahead = |(of, epoch): (BucketId, Epoch)| {
             self.epochs.newest(of).is_some_and(|newest| newest < epoch)

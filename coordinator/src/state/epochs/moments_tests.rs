@@ -1,4 +1,4 @@
-//! Tests which epochs are in force at a moment, and the answer for moments that are no longer retained.
+//! Tests the epochs in force at a moment, and the errors for moments that are no longer retained.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::state::tests::{apply, create_bucket, one_branch, with_bucket};
 const ONE: BucketId = BucketId(1);
 const TWO: BucketId = BucketId(2);
 
-/// Two buckets at epoch 1.
+/// Returns a state with two buckets at epoch 1.
 fn two_buckets() -> StateContext {
     let mut state = with_bucket();
     assert_eq!(apply(&mut state, create_bucket("two")).0, Outcome::Bucket(TWO));

@@ -74,7 +74,8 @@ impl Apply for command::Rollback {
     }
 }
 
-/// A source was compared: new branches are adopted if it has lost nothing, and a rollback begins otherwise.
+/// Applies the comparison with a source: new branches are adopted if it has lost nothing; otherwise
+/// a rollback begins.
 fn compared(
     state: &mut StateContext,
     (bucket, history): (BucketId, &SourceHistory),
@@ -97,7 +98,8 @@ fn compared(
     }
 }
 
-/// `started` → `prepare`; or the end of the rollback, if nothing was lost after all.
+/// Returns the rollback after the step `started` → `prepare`; `None` if nothing was lost after all,
+/// so that the rollback ends.
 fn prepared(known: BucketView<'_>, history: &SourceHistory, is_skipped: bool) -> Option<Rollback> {
     let is_lost = is_skipped || !history.has(&known.epochs.last().cut);
     let point = known.epochs.newest_in(history).filter(|_| !is_skipped);
@@ -110,7 +112,7 @@ fn prepared(known: BucketView<'_>, history: &SourceHistory, is_skipped: bool) ->
     })
 }
 
-/// `prepare` → `restart`.
+/// Returns the rollback after the step `prepare` → `restart`.
 fn restarted(known: BucketView<'_>) -> Option<Rollback> {
     let rollback = known.info.rollback.as_deref()?;
     let zero = || Arc::new(Cut::zero(known.info.vbuckets));
@@ -118,7 +120,8 @@ fn restarted(known: BucketView<'_>) -> Option<Rollback> {
     Some(Rollback { stage: RollbackStage::Restart, restart: Some(restart), ..rollback.clone() })
 }
 
-/// `restart` → `rollback`: the epochs above the point are dead, and the next epoch shows what survived.
+/// Makes the step `restart` → `rollback`: the epochs above the rollback point are dead, and the
+/// next epoch contains what survived.
 fn roll_back(state: &mut StateContext, bucket: BucketId) -> Change {
     let without = || Error::internal("a rollback without a failover timestamp");
     let known = state.bucket(bucket).ok_or_else(without)?;

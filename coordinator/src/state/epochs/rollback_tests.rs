@@ -43,7 +43,7 @@ fn promote(state: &mut StateContext, ends: [u64; 2], unix_ms: u64, horizon: u64)
     state.apply(position, &Decisions::at(unix_ms), &command.into());
 }
 
-/// Epoch n + 1 ends at (n, n), n up to 9.
+/// Returns a state whose bucket has ten epochs; epoch n + 1 ends at seqno n in both vbuckets.
 fn ten_epochs() -> StateContext {
     let mut state = with_bucket();
     (1..10).for_each(|n| promote(&mut state, [n, n], n, 1));
@@ -58,7 +58,8 @@ fn stage(state: &StateContext) -> Option<RollbackStage> {
     info(state).rollback.as_ref().map(|rollback| rollback.stage)
 }
 
-/// Vbucket 0 has lost everything beyond 6 and continues with branch 8 up to 9.
+/// Returns a history in which vbucket 0 has lost all seqnos above 6 and continues with branch 8 up
+/// to 9.
 fn lost() -> SourceHistory {
     history([(&[(8, 6), (7, 0)], 9), (&[(7, 0)], 9)])
 }

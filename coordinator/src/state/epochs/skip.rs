@@ -40,7 +40,7 @@ impl Apply for SkipEpochs {
     }
 }
 
-/// The number above which everything continues.
+/// Returns the bound above which all numbers continue; an error if it would be too large.
 fn bound_of(state: &StateContext, known: &NewestNumbers) -> Result<u64> {
     let epochs = state.epochs.all().values().map(|known| known.history.last().epoch.0);
     let (now, users) = (state.clock.now(), state.users.current());

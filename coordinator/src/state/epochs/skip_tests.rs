@@ -16,13 +16,13 @@ use crate::state::tests::{
 
 const BUCKET: BucketId = BucketId(1);
 
-/// Skips epochs when these are the newest numbers that processes have reported.
+/// Skips epochs after processes have reported these newest numbers.
 fn skip(state: &mut StateContext, epoch: u64, catalog_cas: u64) {
     let newest = NewestNumbers { epoch: Epoch(epoch), catalog_cas };
     done_decided(state, Decisions { newest, ..Decisions::default() }, SkipEpochs);
 }
 
-/// The source has lost nothing.
+/// Returns the history of a source that has lost nothing.
 fn history(state: &StateContext) -> SourceHistory {
     let bucket = state.bucket(BUCKET).unwrap();
     let durable = Cut::clone(&bucket.epochs.last().cut);
@@ -36,7 +36,7 @@ fn promote(state: &mut StateContext, seqno: u64) {
     done(state, PromoteEpochs { promotions: vec![promotion], joined: Vec::new() });
 }
 
-/// Takes the rollback of the bucket to its last stage.
+/// Advances the rollback of the bucket to its last stage; returns the epoch.
 fn resume(state: &mut StateContext) -> Epoch {
     let history = history(state);
     for step in [RollbackStep::Prepare(history), RollbackStep::Restart, RollbackStep::Rollback] {
@@ -82,7 +82,8 @@ fn everything_goes_on_above_all_known_numbers_and_no_older_epoch_is_alive() {
     assert_eq!(StateContext::from_bytes(&state.to_bytes().unwrap()).unwrap(), state);
 }
 
-/// Twice the same copy: the second time nodes know the numbers of the first.
+/// The older copy is restored twice. The second time nodes have the numbers that the first restore
+/// gave.
 #[test]
 fn the_same_copy_goes_on_above_what_it_gave_the_first_time() {
     let copy = serving(0);
@@ -103,7 +104,7 @@ fn the_same_copy_goes_on_above_what_it_gave_the_first_time() {
     assert!(catalog.newest_index > told.newest_index);
 }
 
-/// A source that loses something meanwhile changes where the next epoch ends, not what is dead.
+/// A loss during the rollback changes the end of the next epoch, and not the dead epochs.
 #[test]
 fn a_loss_meanwhile_does_not_bring_an_epoch_back() {
     let mut state = serving(1);

@@ -30,9 +30,10 @@ pub(in crate::state) struct BucketEpochs {
     pub(in crate::state) history: EpochHistory,
     /// The failover logs that the source reported last; empty before its first report.
     pub(in crate::state) logs: Arc<FailoverLogs>,
-    /// When the epochs were published.
+    /// The log positions at which the epochs were published.
     pub(in crate::state) moments: EpochMoments,
-    /// The epoch up to which `--skip-epochs` makes all epochs dead, until its rollback has reached that stage.
+    /// The epoch up to which `--skip-epochs` makes all epochs dead, until the rollback reaches the
+    /// stage that does so.
     pub(in crate::state) skips_to: Option<Epoch>,
 }
 
@@ -88,7 +89,7 @@ impl EpochsState {
         }
     }
 
-    /// Makes epochs dead, and publishes the one that shows what survived.
+    /// Makes epochs dead, and publishes the next epoch, which contains what survived.
     pub(super) fn roll_back(
         &mut self,
         bucket: BucketId,
@@ -114,7 +115,7 @@ impl EpochsState {
         &mut self.0
     }
 
-    /// Takes the part of a consequence that concerns epochs; returns the epoch that is published.
+    /// Applies a consequence to the epochs; returns the epoch that this publishes, if any.
     pub(in crate::state) fn on(
         &mut self,
         consequence: &Consequence,

@@ -79,7 +79,7 @@ fn too_many_vbuckets_are_refused() {
     assert!(positions_kept(&state) <= POSITIONS_MAX);
 }
 
-/// A member that lags receives the state as one message.
+/// A member that lags receives the whole state as one message.
 #[test]
 fn the_largest_possible_snapshot_fits_in_a_message() {
     let mut state = with_bucket();

@@ -7,10 +7,10 @@ use proto::model::index::{
 use proto::value::key::decode_part;
 use proto::{Error, ErrorCode, Result, expr::Expr};
 
-/// The length limit of a name. PostgreSQL's clients show about half of it.
+/// The length limit of a name, in bytes. PostgreSQL's clients show about half of it.
 const NAME_BYTES_MAX: usize = 128;
 
-/// The length limit of a declaration, which travels with the catalog.
+/// The length limit of a declaration, in bytes. Declarations are sent with the catalog.
 const SQL_BYTES_MAX: usize = 64 << 10;
 
 pub(in crate::state) fn check_name(name: &str) -> Result<()> {
@@ -46,8 +46,8 @@ fn check_range_partition(range: &RangePartition, slices: u16) -> Result<()> {
     Err(Error::new(ErrorCode::InvalidParameter, what))
 }
 
-/// Checks a definition in which a slice was split without a statement. The next ALTER INDEX writes the split points into the declaration, and
-/// must not find it too long.
+/// Checks a definition in which the leader has split a slice. The next ALTER INDEX writes the split
+/// points into the declaration, which must not become too long by that.
 pub(in crate::state) fn check_split(spec: &IndexSpec) -> Result<()> {
     check_spec(spec)?;
     let PartitionBy::Range(range) = &spec.partition else { return Ok(()) };

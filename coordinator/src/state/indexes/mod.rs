@@ -63,7 +63,7 @@ impl Apply for CreateIndex {
 }
 
 impl Apply for BuildIndexes {
-    /// Begins builds. The copies on silent nodes go to others first, if there are any.
+    /// Begins builds. Copies on silent nodes are first placed on other nodes, if there are any.
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let mut infos = Vec::new();
         for id in &self.indexes {
@@ -115,8 +115,8 @@ impl Apply for RenameIndex {
 }
 
 impl Apply for SetReplicas {
-    /// Sets the desired number of copies. The leader adds and removes copies by moves. An index that is not built yet
-    /// keeps its placement until its build is complete.
+    /// Sets the desired number of copies. The leader then adds or removes copies by moves. An index
+    /// whose build is not complete keeps its placement until then.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let Self { index, replicas } = *self;
         check_range("replicas", u64::from(replicas), 0, u64::from(REPLICAS_MAX))?;
@@ -140,7 +140,7 @@ impl Apply for SetReplicas {
 }
 
 impl Apply for SetSeparateIncludedColumns {
-    /// Keeps the included columns of an index in fragments of their own, or no longer.
+    /// Sets whether the included columns of an index are stored in separate fragments.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let Self { index, separate } = *self;
         if state.index_of_command(index)?.spec.separate_included_columns == separate {
@@ -153,7 +153,7 @@ impl Apply for SetSeparateIncludedColumns {
 }
 
 impl Apply for SetSliceBytesMax {
-    /// Sets the size from which on an index gets more slices; 0 means never.
+    /// Sets the slice size from which an index grows; 0 means never.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let Self { index, bytes } = *self;
         let info = state.index_of_command(index)?;

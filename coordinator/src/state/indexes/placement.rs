@@ -9,10 +9,10 @@ use proto::model::topology::IndexTopology;
 
 use crate::planner::replace_copy;
 
-/// The nodes of each slice of an index.
+/// The nodes that have a copy, for each slice of an index.
 pub(in crate::state) type Placement = Vec<Vec<NodeId>>;
 
-/// The placement of an index once its unfinished moves are done.
+/// Returns the placement of an index after all of its unfinished moves.
 pub fn settled(info: &IndexInfo) -> Vec<Vec<NodeId>> {
     let mut placement = info.topology.placement.clone();
     for m in info.moves.iter().filter(|m| m.stage < MoveStage::Done) {
@@ -23,7 +23,7 @@ pub fn settled(info: &IndexInfo) -> Vec<Vec<NodeId>> {
     placement
 }
 
-/// Replaces, adds or removes a copy of a slice, as the next topology.
+/// Replaces, adds or removes a copy of a slice; the result is the next topology.
 pub(in crate::state) fn change_copies(
     info: &mut IndexInfo,
     slice: SliceNo,

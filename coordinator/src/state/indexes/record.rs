@@ -1,8 +1,8 @@
 //! The record of an index, with its past topologies.
 //!
-//! A scan names the topology under which it began by number, and needs it again when it continues at another router. So
-//! the record keeps the topologies of the longest lifetime of a scan, and some more. The numbers of topologies only
-//! grow.
+//! A scan names the topology under which it began by number, and needs it again when it continues
+//! at another router. So the record keeps all topologies that were current within the longest
+//! lifetime of a scan, and some more. The numbers of topologies only grow.
 
 use std::sync::Arc;
 
@@ -11,12 +11,14 @@ use proto::model::index::IndexInfo;
 use proto::model::topology::IndexTopology;
 use serde::{Deserialize, Serialize};
 
-/// Topologies that are kept however old they are.
+/// The number of the newest topologies that are kept regardless of age.
 const TOPOLOGIES_MIN: usize = 64;
-/// Topologies that were current within this time are kept as well. No scan holds back the horizon for longer.
+/// The time, in ms, for which each topology is kept after it was current: no scan holds the horizon
+/// back for longer.
 const KEPT_MS: u64 = 15 * 60 * 1000;
-/// The limit of places (a copy of a slice on a node) in the kept topologies of an index. Beyond it only
-/// [`TOPOLOGIES_MIN`] topologies are kept. `IndexesState` bounds those of all indexes.
+/// The limit of places (a copy of a slice on a node) in the kept topologies of one index. Beyond it
+/// only the newest [`TOPOLOGIES_MIN`] are kept. `IndexesState` bounds the topologies of all
+/// indexes.
 const PLACES_MAX: usize = 1 << 17;
 
 /// An index and its past topologies.
@@ -35,7 +37,7 @@ pub struct TopologyRecord {
     pub topology: Arc<IndexTopology>,
     /// The log position from which it was current.
     pub position: u64,
-    /// The time from which it was current.
+    /// The time from which it was current, in ms.
     pub unix_ms: u64,
 }
 

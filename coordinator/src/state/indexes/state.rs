@@ -23,13 +23,13 @@ use crate::state::indexes::record::IndexRecord;
 pub(in crate::state) struct IndexesState {
     /// The last id that was assigned.
     last: u64,
-    /// The generations that the names of indexes mean.
+    /// The generation that the name of each index refers to (the *named* generation).
     named: BTreeMap<IndexId, IndexRecord>,
     /// The other generations.
     others: BTreeMap<LocalIndexId, IndexRecord>,
-    /// The newest generation that was begun of an index, for each index that had more than one.
+    /// The newest generation that was ever begun, for each index that has had more than one.
     newest: BTreeMap<IndexId, Generation>,
-    /// The sizes from which on indexes get more slices.
+    /// The slice sizes, in bytes, from which indexes grow.
     slice_bytes_max: BTreeMap<IndexId, u64>,
 }
 
@@ -38,12 +38,12 @@ impl IndexesState {
         IndexId(self.last)
     }
 
-    /// The generations that the names of indexes mean, by id.
+    /// Returns the named generations, by index.
     pub(in crate::state) fn named(&self) -> &BTreeMap<IndexId, IndexRecord> {
         &self.named
     }
 
-    /// The generations that no name means.
+    /// Returns the generations that are not named.
     pub(in crate::state) fn others(&self) -> &BTreeMap<LocalIndexId, IndexRecord> {
         &self.others
     }
@@ -65,7 +65,7 @@ impl IndexesState {
         self.all().map(|record| &record.info)
     }
 
-    /// The generation that the name of an index means.
+    /// Returns the named generation of an index.
     pub(in crate::state) fn get(&self, index: IndexId) -> Option<&Arc<IndexInfo>> {
         self.named.get(&index).map(|record| &record.info)
     }
@@ -74,7 +74,7 @@ impl IndexesState {
         self.named.iter().find(|(_, index)| index.info.spec.name == name).map(|(id, _)| *id)
     }
 
-    /// The indexes on a bucket, as their names mean them.
+    /// Iterates over the named generations of the indexes on a bucket.
     pub(in crate::state) fn on_bucket(
         &self,
         bucket: BucketId,
@@ -89,7 +89,7 @@ impl IndexesState {
         named.or_else(|| self.others.get(&id))
     }
 
-    /// All generations of an index, the one that its name means first.
+    /// Iterates over all generations of an index, the named one first.
     pub(in crate::state) fn generations_of(
         &self,
         index: IndexId,
@@ -98,13 +98,13 @@ impl IndexesState {
         self.get(index).into_iter().chain(others)
     }
 
-    /// The newest generation that was ever begun of an index.
+    /// Returns the newest generation that was ever begun for an index.
     pub(in crate::state) fn newest_generation(&self, index: IndexId) -> Option<Generation> {
         let named = self.get(index)?.generation;
         Some(self.newest.get(&index).copied().unwrap_or(named))
     }
 
-    /// The generation that is being built to replace the named one of an index.
+    /// Returns the generation that is being built to replace the named one.
     pub(in crate::state) fn next_generation(&self, index: IndexId) -> Option<&Arc<IndexInfo>> {
         let mut others = self.others.range(LocalIndexId::all_of(index)).map(|(_, record)| record);
         let next = others.find(|record| record.info.state == IndexState::Backfill);
@@ -116,7 +116,8 @@ impl IndexesState {
         self.get(info.id).is_some_and(|named| named.bucket != info.bucket)
     }
 
-    /// True if each index on a bucket that was begun has a next generation over another bucket.
+    /// Returns true if each index on bucket `from` whose build was begun has a next generation over
+    /// bucket `to`.
     pub(in crate::state) fn can_switch(&self, from: BucketId, to: BucketId) -> bool {
         let mut begun = self.on_bucket(from).filter(|info| info.state != IndexState::Pending);
         begun.all(|info| self.next_generation(info.id).is_some_and(|next| next.bucket == to))
@@ -152,7 +153,7 @@ impl IndexesState {
         }
     }
 
-    /// Sets the size from which on an index gets more slices, 0 for never; returns true if it changes.
+    /// Sets the slice size from which an index grows, 0 for never; returns true if it changes.
     pub(super) fn set_slice_bytes_max(&mut self, index: IndexId, bytes: u64) -> bool {
         let before = match bytes {
             0 => self.slice_bytes_max.remove(&index),
@@ -172,7 +173,7 @@ impl IndexesState {
         self.infos().map(|info| info.local_id()).collect()
     }
 
-    /// Changes a generation, if it is there.
+    /// Changes a generation, if it exists.
     pub(super) fn change(
         &mut self,
         id: LocalIndexId,
@@ -184,7 +185,8 @@ impl IndexesState {
         }
     }
 
-    /// Changes the definition of an index, in all generations that are not retired, or in all.
+    /// Changes the definition in the generations of an index: in all with `retired_too`, otherwise
+    /// in those that are not retired.
     pub(super) fn change_spec(
         &mut self,
         index: IndexId,
@@ -201,7 +203,8 @@ impl IndexesState {
         }
     }
 
-    /// Records a change of the set of an index's generations in the record that the name means.
+    /// Gives the named record of an index a new revision, because the set of its generations has
+    /// changed.
     pub(super) fn note_generations(&mut self, index: IndexId, now: Now) {
         if let Some(record) = self.named.get_mut(&index) {
             record.change(now.revision, now.unix_ms, |_| {});
@@ -216,13 +219,14 @@ impl IndexesState {
         self.slice_bytes_max.remove(&index);
     }
 
-    /// Removes a generation that no name means. The nodes drop what they have of it.
+    /// Removes a generation that is not named. The nodes drop their data of it.
     pub(super) fn remove_generation(&mut self, id: LocalIndexId, now: Now) {
         self.others.remove(&id);
         self.note_generations(id.index, now);
     }
 
-    /// Puts a generation in the place of the named one, which retires; returns the moves that this ends.
+    /// Makes a generation the named one, and retires the previous one; returns the moves that this
+    /// ends.
     pub(super) fn serve(&mut self, id: LocalIndexId, now: Now) -> Vec<EndedMove> {
         let next = self.others.remove(&id);
         let ended = if next.is_some() { self.retire(id.index, now) } else { Vec::new() };
@@ -231,7 +235,8 @@ impl IndexesState {
         ended
     }
 
-    /// Puts the named generation among the others. An unfinished first build is dropped: it was never readable.
+    /// Retires the named generation of an index. An unfinished first build is dropped instead,
+    /// since it was never readable. Returns the moves that this ends.
     fn retire(&mut self, index: IndexId, now: Now) -> Vec<EndedMove> {
         let Some(info) = self.get(index) else { return Vec::new() };
         if info.state == IndexState::Backfill {
@@ -246,7 +251,7 @@ impl IndexesState {
         ended
     }
 
-    /// Ends the moves of a generation that `ends` selects.
+    /// Ends the moves of a generation for which `ends` returns true; returns them.
     fn end_moves(
         &mut self,
         id: LocalIndexId,
@@ -278,7 +283,7 @@ impl IndexesState {
         ended
     }
 
-    /// Takes the part of a consequence that concerns indexes; returns the moves that this ends.
+    /// Applies a consequence to the indexes; returns the moves that this ends.
     pub(in crate::state) fn on(&mut self, consequence: &Consequence, now: Now) -> Vec<EndedMove> {
         match consequence {
             Consequence::BucketDropped(bucket) => self.remove_over(*bucket, now),
@@ -330,7 +335,7 @@ impl IndexesState {
         });
     }
 
-    /// Removes the indexes on a bucket, and other generations over it.
+    /// Removes the indexes on a bucket, and all generations of other indexes over it.
     fn remove_over(&mut self, bucket: BucketId, now: Now) {
         let indexes: Vec<IndexId> = self.on_bucket(bucket).map(|info| info.id).collect();
         indexes.into_iter().for_each(|index| self.remove(index));
@@ -339,7 +344,8 @@ impl IndexesState {
         generations.into_iter().for_each(|id| self.remove_generation(id, now));
     }
 
-    /// Puts the generations over one bucket in the place of those over another: all of them.
+    /// Makes all generations over one bucket the named ones, in place of those over another bucket;
+    /// returns the moves that this ends.
     fn switch(&mut self, from: BucketId, to: BucketId, now: Now) -> Vec<EndedMove> {
         let indexes: Vec<LocalIndexId> = self.on_bucket(from).map(|info| info.local_id()).collect();
         let mut ended = Vec::new();
@@ -353,7 +359,7 @@ impl IndexesState {
         ended
     }
 
-    /// Continues with numbers above this one.
+    /// Continues all numbers of indexes above `above`.
     fn skip(&mut self, above: u64, now: Now) {
         self.last = above;
         for record in self.named.values_mut().chain(self.others.values_mut()) {
@@ -376,7 +382,7 @@ impl IndexesState {
         }
     }
 
-    /// Removes a node from all topologies and moves.
+    /// Removes a node from all topologies and moves; returns the moves that this ends.
     fn leave(
         &mut self,
         node: NodeId,
@@ -406,8 +412,8 @@ impl IndexesState {
         ended
     }
 
-    /// Forgets the oldest past topologies of all indexes beyond what a snapshot has room for. A scan that names a
-    /// forgotten one begins again.
+    /// Drops the oldest past topologies of all indexes until the rest fits in a snapshot. A scan
+    /// that refers to a dropped topology starts again.
     fn forget_topologies(&mut self) {
         let past = |record: &IndexRecord| {
             let newest = record.topologies.len().saturating_sub(1);
@@ -429,7 +435,7 @@ impl IndexesState {
     }
 }
 
-/// The size limit of a topology in a snapshot.
+/// Returns the size limit of a topology in a snapshot, in bytes.
 fn topology_bytes(topology: &IndexTopology) -> usize {
     let places: usize = topology.placement.iter().map(Vec::len).sum();
     TOPOLOGY_BYTES_MAX + PLACE_BYTES_MAX * places
@@ -446,14 +452,15 @@ fn advance_move(info: &mut IndexInfo, id: MoveId, stage: MoveStage, epoch: Epoch
     take_place(info, &advanced);
 }
 
-/// Makes a move that is done the next topology.
+/// Makes the placement after a finished move the next topology.
 fn take_place(info: &mut IndexInfo, m: &SliceMove) {
     if m.stage == MoveStage::Done {
         change_copies(info, m.slice, m.from, m.to);
     }
 }
 
-/// The slices whose copies are all on these nodes. An index whose build has not begun has nothing to lose.
+/// Returns the slices whose copies are all on these nodes; none for an index whose build has not
+/// begun, since it has no data.
 pub(in crate::state) fn lost_with(info: &IndexInfo, nodes: &[NodeId]) -> Vec<SliceNo> {
     if info.state == IndexState::Pending {
         return Vec::new();

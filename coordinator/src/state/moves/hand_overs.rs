@@ -24,7 +24,8 @@ const STATIC: &str = "the partitions of a version stay where they were loaded; t
 
 const WHOLE: &str = "an embedded bucket moves as a whole: ALTER BUCKET … MOVE TO 'n'";
 
-/// Chooses as many projectors as a new bucket needs, those with the fewest buckets first.
+/// Chooses the projectors of a new bucket: the `wanted` number, those with the fewest buckets
+/// first.
 pub(in crate::state) fn choose_projectors(
     state: &StateContext,
     source: SourceKind,

@@ -22,7 +22,8 @@ fn create(state: &mut StateContext, source: SourceKind, projectors: u16) -> Outc
     .0
 }
 
-/// A pushed bucket of four vbuckets on nodes 10 and 11; node 12 has nothing.
+/// Returns a state with a pushed bucket of four vbuckets on projectors 10 and 11; projector 12 has
+/// none.
 fn spread() -> StateContext {
     let mut state = StateContext::default();
     for id in 10..=12 {

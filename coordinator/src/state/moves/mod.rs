@@ -1,13 +1,13 @@
 //! Moves of slices.
 //!
-//! A move is stored in its index from StartMoves until EndMove, so that all services see it. The ends of the last
-//! moves are kept. The leader takes a move from stage to stage. Only the command that makes a move `done` changes the
-//! topology; until then a move can be undone without a trace.
+//! A move is stored in its index from StartMoves until EndMove, so that all services see it. The
+//! last ended moves are kept. The leader takes a move from stage to stage. Only the command that
+//! makes a move `done` changes the topology; until then a move can be undone without a trace.
 //!
-//! - A slice has at most one move that is not `done`. A move that is `done` and waits to be forgotten blocks nothing,
-//!   except that the node which it leaves cannot be a target.
-//! - The last copy of a slice is never removed: `from` leaves the topology when `to` enters it, and a copy is removed
-//!   without a replacement only if another copy stays.
+//! - A slice has at most one move that is not `done`. A move that is `done` and waits to be
+//!   forgotten blocks nothing, except that the node which it leaves cannot be a target.
+//! - The last copy of a slice is never removed: `from` leaves the topology when `to` enters it, and
+//!   a copy is removed without a replacement only if another copy stays.
 //! - Removing a node removes its part of all moves (see `nodes`).
 
 pub mod hand_overs;

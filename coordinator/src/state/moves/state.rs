@@ -31,7 +31,7 @@ impl MovesState {
         MoveId(self.last)
     }
 
-    /// Takes the part of a consequence that concerns moves, and the moves that it ended.
+    /// Records the moves that a consequence has ended.
     pub(in crate::state) fn on(&mut self, consequence: &Consequence, ended: Vec<EndedMove>) {
         match consequence {
             Consequence::NumbersSkipped(above) => self.last = *above,

@@ -24,7 +24,7 @@ fn end(id: MoveId, undone: Option<&str>) -> Command {
     Command::EndMove(EndMove { index: INDEX, id, undone: undone.map(str::to_owned) })
 }
 
-/// The indexers that receive the mutations of a slice.
+/// Returns the indexers that receive the mutations of a slice.
 fn fed(state: &StateContext, slice: u16) -> Vec<u64> {
     let info = &state.indexes.named()[&INDEX].info;
     (20..30).filter(|id| info.feeds(NodeId(*id), SliceNo(slice))).collect()
@@ -222,7 +222,7 @@ fn ddl_continues_during_moves() {
     done(&mut state, DropBucket { bucket: BucketId(1), restrict: false });
 }
 
-/// A random command, valid or not.
+/// Returns a random command, valid or not.
 fn random_command(random: &mut fastrand::Rng, state: &StateContext) -> Command {
     let info = &state.indexes.named()[&INDEX].info;
     let any_move = |random: &mut fastrand::Rng| {
@@ -266,7 +266,7 @@ fn random_command(random: &mut fastrand::Rng, state: &StateContext) -> Command {
     }
 }
 
-/// Properties of every state.
+/// Checks the properties that every state has.
 fn check_state(state: &StateContext) {
     let record = &state.indexes.named()[&INDEX];
     let info = &record.info;
@@ -291,7 +291,7 @@ fn check_state(state: &StateContext) {
     }
 }
 
-/// Checks every change of the nodes that receive or serve a slice.
+/// Checks the rules for changes of the nodes that receive or serve a slice.
 fn check_change(before: &StateContext, after: &StateContext) {
     let [old, new] = [before, after].map(|state| &state.indexes.named()[&INDEX].info);
     for (slice, id) in (0..4).flat_map(|slice| (20..26).map(move |id| (SliceNo(slice), NodeId(id))))

@@ -1,4 +1,4 @@
-//! The coordinators among the nodes: they come and go with the changes of the members in the log.
+//! The coordinators among the nodes. The log's changes of the members add and remove them.
 
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
@@ -9,7 +9,8 @@ use crate::state::effect::{Effect, changed_if};
 use crate::state::nodes::register_unproven;
 
 impl StateContext {
-    /// Registers a new coordinator. An error refuses it and changes nothing: a process of another role may have the number.
+    /// Registers a new coordinator. Returns an error, and changes nothing, if a process of another
+    /// role has the node id.
     pub fn add_coordinator(
         &mut self,
         position: u64,
@@ -28,7 +29,7 @@ impl StateContext {
         Ok(self.coordinators_changed(position, effects))
     }
 
-    /// Removes a coordinator from the nodes, if it is among them.
+    /// Removes a coordinator from the nodes, if it is registered.
     pub fn remove_coordinator(&mut self, position: u64, node: NodeId) -> Vec<Effect> {
         let is_known = self.node(node).is_some_and(|known| known.role == Role::Coordinator);
         if is_known {

@@ -36,7 +36,7 @@ pub(in crate::state) struct Heirs {
 }
 
 impl Heirs {
-    /// The indexers that may get slices when some are given up.
+    /// Creates the list of indexers that may take over given-up slices.
     pub(in crate::state) fn new(
         state: &StateContext,
         given_up: &[NodeId],
@@ -53,12 +53,14 @@ impl Heirs {
         }
     }
 
-    /// The node for one more copy beside others; a silent one only if each other node has a copy.
+    /// Returns the node for one more copy besides `others`; a silent node only if each other node
+    /// has a copy.
     pub(in crate::state) fn host(&mut self, others: &[NodeId]) -> Option<NodeId> {
         planner::choose(others, &mut self.loads)
     }
 
-    /// The placement of an index without the copies on silent nodes that another node can take; `None` if there are none.
+    /// Returns the placement of an index in which other nodes replace silent ones where possible;
+    /// `None` if nothing changes.
     pub(in crate::state) fn avoid(&mut self, info: &IndexInfo) -> Option<Placement> {
         let mut placement = info.topology.placement.clone();
         for copies in &mut placement {
@@ -74,7 +76,8 @@ impl Heirs {
         (placement != info.topology.placement).then_some(placement)
     }
 
-    /// The node for a slice that is lost. It reports, since a slice on a silent node would be lost again.
+    /// Returns the node for a lost slice: one that is not silent, since the slice would be lost
+    /// again there.
     pub(in crate::state) fn heir(&mut self, info: &IndexInfo, slice: SliceNo) -> Option<NodeId> {
         let gave = |m: &&SliceMove| m.slice == slice && m.stage == MoveStage::Done;
         let mut givers = info.moves.iter().filter(gave).rev().filter_map(|m| m.from);
@@ -88,7 +91,8 @@ impl Heirs {
 }
 
 impl Apply for PlaceLost {
-    /// Gives the slices that are on silent nodes alone to other nodes. A slice stays if no other node can take it.
+    /// Places the slices whose copies are all on silent nodes on other nodes. A slice that no other
+    /// node can take stays.
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let Self { lost, lost_to_builds } = self;
         let mut heirs = Heirs::new(state, &[&lost[..], lost_to_builds].concat(), &decided.silent);
@@ -115,20 +119,21 @@ impl Apply for PlaceLost {
 }
 
 impl StateContext {
-    /// A generation, and one of its slices, whose only copy is on this node.
+    /// Returns a generation, and one of its slices, whose only copy is on this node.
     pub fn only_copy_on(&self, node: NodeId) -> Option<(&IndexInfo, SliceNo)> {
         let only = |info| Some((info, lost_with(info, &[node]).first().copied()?));
         self.indexes.infos().find_map(|info| only(&**info))
     }
 
-    /// True if a slice would be given to another node by [`PlaceLost`].
+    /// Returns true if [`PlaceLost`] would place a slice on another node.
     pub fn has_lost(&self, lost: &[NodeId], lost_to_builds: &[NodeId]) -> bool {
         let nodes = |info: &IndexInfo| given_up(info, lost, lost_to_builds);
         self.indexes.infos().any(|info| !lost_with(info, nodes(info)).is_empty())
     }
 }
 
-/// The nodes whose copies of an index are given up. An index that is being built has no data that could return.
+/// Returns the nodes whose copies of an index are given up. Builds have a separate list, because an
+/// unfinished build has no data that could return.
 fn given_up<'a>(
     info: &IndexInfo,
     lost: &'a [NodeId],
@@ -141,7 +146,7 @@ fn given_up<'a>(
     }
 }
 
-/// The refusal to give up a slice that no other node can take.
+/// Returns the refusal to give up a slice that no other node can take.
 pub(in crate::state) fn no_heir(info: &IndexInfo, slice: SliceNo, node: NodeId) -> Error {
     let name = &info.spec.name;
     let what = format!(

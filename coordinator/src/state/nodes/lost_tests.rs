@@ -16,7 +16,8 @@ fn force(node: u64) -> Command {
     Command::RemoveNode(RemoveNode { node: NodeId(node), force: true })
 }
 
-/// Runs the leader's command when some nodes have been silent for very long, and others for a while.
+/// Runs the leader's command: the copies of complete indexes on `lost` nodes are lost, and those of
+/// unfinished builds on `lost_to_builds` nodes.
 fn place_lost(state: &mut StateContext, lost: &[u64], lost_to_builds: &[u64]) -> Outcome {
     let nodes = |ids: &[u64]| ids.iter().copied().map(NodeId).collect::<Vec<_>>();
     let command =

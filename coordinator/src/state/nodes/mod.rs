@@ -30,7 +30,7 @@ use crate::state::indexes::placement::Placement;
 use crate::state::nodes::lost::{Heirs, no_heir};
 use crate::state::versions::partitions::{check_versions_without, give_partitions_away};
 
-/// The error of a second process under the number of a node.
+/// Returns the error for a second process with the id of a registered node.
 pub(crate) fn taken(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
     let at = known.map_or_else(String::new, |known| format!(" at {}", known.address));
     let what = format!("node {node} is another process{at}, with another data directory");
@@ -40,10 +40,10 @@ pub(crate) fn taken(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
     )
 }
 
-/// The fate of slices that are on a removed indexer alone.
+/// The treatment of slices whose only copy is on an indexer that is to be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::state) enum Removal {
-    /// The indexer is not removed.
+    /// The removal is refused.
     Kept,
     /// Other indexers rebuild the slices.
     Forced,
@@ -56,7 +56,7 @@ impl Apply for RegisterNode {
 }
 
 impl Apply for Join {
-    /// Registers a process with a data directory. The first one gives the cluster its id.
+    /// Registers a process with a data directory. The first such process gives the cluster its id.
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let JoinRequest { node, proof, fresh, cluster: own } = &*self.request;
         let cluster = state.nodes.cluster();
@@ -146,7 +146,7 @@ fn register(state: &mut StateContext, node: &NodeInfo) -> Result<bool> {
     Ok(is_changed)
 }
 
-/// Checks that there is room elsewhere for each copy on the node.
+/// Checks that each copy on the node has room on another node.
 fn check_drain(state: &StateContext, node: NodeId) -> Result<()> {
     let left: Vec<NodeId> =
         state.nodes.receiving().map(|other| other.id).filter(|id| *id != node).collect();
@@ -166,7 +166,7 @@ fn check_drain(state: &StateContext, node: NodeId) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a projector has no part that only it can have.
+/// Checks that a projector has no data that no other projector has.
 fn check_without_projector(state: &StateContext, node: NodeId) -> Result<()> {
     check_copies_without(state, node)?;
     check_versions_without(state, node)?;
@@ -179,7 +179,7 @@ fn check_without_projector(state: &StateContext, node: NodeId) -> Result<()> {
         .with_hint("move its vbuckets with ALTER BUCKET … MOVE VBUCKET, or use DROP BUCKET"))
 }
 
-/// The placements of all generations that have slices on an indexer, without it.
+/// Returns the placements, without an indexer, of all generations that have slices on it.
 fn placements_without(
     state: &StateContext,
     node: NodeId,
@@ -195,7 +195,8 @@ fn placements_without(
     Ok(placements)
 }
 
-/// Other places for the slices on an indexer of indexes that are not built yet. A slice stays if no other node can take it.
+/// Returns new placements for the slices on an indexer whose indexes have not begun their build. A
+/// slice that no other node can take stays.
 fn unbuilt_elsewhere(
     state: &StateContext,
     node: NodeId,
@@ -210,8 +211,9 @@ fn unbuilt_elsewhere(
     elsewhere.collect()
 }
 
-/// The placement of an index without a node; `None` if the node has no slice of it. Only slices that are not being
-/// built, or that are lost with the node, can be placed elsewhere at once.
+/// Returns the placement of an index without a node; `None` if the node has no slice of it. Only
+/// slices that are not being built, or that are lost with the node, can be placed elsewhere at
+/// once.
 fn placement_without(
     info: &IndexInfo,
     node: NodeId,
@@ -244,7 +246,8 @@ fn placement_without(
     Ok(Some(placement))
 }
 
-/// The refusal to remove a node that has the only copy of a slice. DRAIN NODE moves slices that serve, and no others.
+/// Returns the refusal to remove a node that has the only copy of a slice. DRAIN NODE moves only
+/// slices of serving generations.
 fn only_copy(info: &IndexInfo, slice: SliceNo, node: NodeId) -> Error {
     let what = format!("node {node} has {}", only_copy_of(info, slice));
     match info.state {
@@ -261,11 +264,11 @@ fn only_copy(info: &IndexInfo, slice: SliceNo, node: NodeId) -> Error {
     }
 }
 
-/// The way to the removal of a node with an old generation.
+/// The advice for the removal of a node that has slices of a retired generation.
 pub(crate) const OLD_ONES_GO: &str = "repeat the statement when SHOW SLICES lists the generation no more: it goes when these have ended, or with its version of a \
      data set (version_idle)";
 
-/// Names a slice that no other node has.
+/// Returns the text for a slice whose only copy is on the node.
 pub(crate) fn only_copy_of(info: &IndexInfo, slice: SliceNo) -> String {
     let name = &info.spec.name;
     match info.state {
@@ -279,7 +282,8 @@ pub(crate) fn only_copy_of(info: &IndexInfo, slice: SliceNo) -> String {
     }
 }
 
-/// The refusal to remove a projector, when the removal was to be forced.
+/// Changes the refusal to remove a projector into that of a forced removal: FORCE has no effect on
+/// documents.
 fn documents_stay(error: Error) -> Error {
     let hint = "FORCE gives up slices, which are rebuilt from the documents, and never documents";
     let before = error.hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"));

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::state::capacity::limits::REMOVED_NODES_MAX;
 use crate::state::capacity::table::NODES;
 
-/// The length limit of an address and of a zone.
+/// The length limit of an address and of a zone, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 
 /// The registered processes, with the cluster's identity and the proofs of its nodes.
@@ -21,7 +21,7 @@ pub(in crate::state) struct NodesState {
     infos: BTreeMap<NodeId, Arc<NodeInfo>>,
     /// Indexers that receive no more slices.
     draining: BTreeSet<NodeId>,
-    /// The nodes that were removed last, the newest last.
+    /// The last removed nodes, the newest last.
     removed: Vec<Arc<NodeInfo>>,
     /// The cluster; `None` until its first node joins.
     cluster: Option<ClusterId>,
@@ -63,12 +63,12 @@ impl NodesState {
         self.infos.get(&node).map(|info| info.role).ok_or_else(unknown)
     }
 
-    /// The nodes of a role, ascending.
+    /// Iterates over the nodes of a role, ascending.
     pub(in crate::state) fn of_role(&self, role: Role) -> impl Iterator<Item = &NodeInfo> {
         self.infos.values().filter(move |node| node.role == role).map(|node| &**node)
     }
 
-    /// The indexers that may receive slices, ascending.
+    /// Iterates over the indexers that may receive slices, ascending.
     pub(in crate::state) fn receiving(&self) -> impl Iterator<Item = &NodeInfo> {
         self.of_role(Role::Indexer).filter(|node| !self.draining.contains(&node.id))
     }
@@ -85,7 +85,7 @@ impl NodesState {
         (&mut self.infos, &mut self.draining)
     }
 
-    /// Registers a process, or its new address; returns true if that changes anything.
+    /// Registers a process or its new address; returns true if that changes the state.
     pub(super) fn register(&mut self, node: &NodeInfo) -> Result<bool> {
         let bad = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
         if node.id.0 == 0 {
@@ -115,8 +115,8 @@ impl NodesState {
         Ok(true)
     }
 
-    /// Records the proof of a node. The first one gives the cluster its id. Returns the cluster, and true if the proof
-    /// is another one.
+    /// Records the proof of a node. The first node sets the cluster's id to `fresh`. Returns the
+    /// cluster, and true if the proof has changed.
     pub(super) fn prove(
         &mut self,
         node: NodeId,
@@ -134,7 +134,7 @@ impl NodesState {
         }
     }
 
-    /// Removes a node, which is then among those that were removed last.
+    /// Removes a node and adds it to the last removed ones.
     pub(super) fn remove(&mut self, node: NodeId) {
         self.removed.extend(self.infos.remove(&node));
         let surplus = self.removed.len().saturating_sub(REMOVED_NODES_MAX);

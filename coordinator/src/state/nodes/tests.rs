@@ -202,7 +202,7 @@ fn replicas_need_enough_nodes() {
     );
 }
 
-/// A request of a process with a directory: the cluster in it, and its proof.
+/// Returns the join request of a process whose directory has this cluster and this proof.
 fn join(id: u64, cluster: Option<u128>, proof: u128) -> Command {
     Command::Join(Join {
         request: Box::new(JoinRequest {

@@ -1,13 +1,15 @@
 //! Users, their secrets and their privileges ([`proto::model::users`]).
 //!
-//! The commands bring hashes of secrets that routers have made, and the state checks their form. It never decides if a secret is right:
-//! routers do, with the users that they follow.
+//! The commands contain hashes of secrets, which routers have made, and the state checks their
+//! form. Routers verify secrets, with the users that they receive; the state does not.
 //!
-//! Once the cluster has an administrator, it always keeps one: a command is refused if it would remove the last administrator, or the last
-//! one with a password or a token that is valid at the time of the command.
+//! Once the cluster has an administrator, it always keeps one: a command is refused if it would
+//! remove the last administrator, or the last one with a password or a token that is valid at the
+//! time of the command.
 //!
-//! A user has a number beside its name, and so has each password and each token. `--skip-epochs` raises all of these
-//! numbers, so that what was withdrawn never counts again. Grants end with their bucket, in the same command.
+//! A user has a number beside its name, and so has each password and each token. `--skip-epochs`
+//! raises all of these numbers, so that a withdrawn secret never becomes valid again. Grants end
+//! with their bucket, in the same command.
 
 pub mod state;
 

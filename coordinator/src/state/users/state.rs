@@ -16,20 +16,21 @@ use crate::state::clock::Now;
 use crate::state::consequence::Consequence;
 use crate::state::indexes::checks::check_range;
 
-/// The minimum of iterations of a verifier, from RFC 7677.
+/// The lowest number of iterations of a verifier, from RFC 7677.
 const ITERATIONS_MIN: u64 = 4_096;
-/// The most: clients derive a key with as many, and refuse to if that takes long.
+/// The highest number of iterations of a verifier. Clients derive a key with this many iterations,
+/// and some refuse a slow derivation.
 const ITERATIONS_MAX: u64 = 100_000;
 
-/// The result of a change for its caller: the user, and the token that was created.
+/// The user that a change concerned, and the token that it created.
 pub(super) type ChangeOutcome = (Option<UserId>, Option<TokenId>);
 
-/// The users; not part of the catalog, since they have the hashes of secrets.
+/// The users. They are not in the catalog, because they contain hashes of secrets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::state) struct UsersState(Arc<Users>);
 
 impl UsersState {
-    /// The users; the same `Arc` until they change.
+    /// Returns the users; always one `Arc` until they change.
     pub(in crate::state) fn current(&self) -> &Arc<Users> {
         &self.0
     }
@@ -39,7 +40,7 @@ impl UsersState {
         Arc::make_mut(&mut self.0)
     }
 
-    /// Takes the part of a consequence that concerns users; returns true if it changes any.
+    /// Applies a consequence to the users; returns true if it changes any.
     pub(in crate::state) fn on(&mut self, consequence: &Consequence) -> bool {
         match consequence {
             Consequence::BucketDropped(bucket) => self.forget_grants_on(*bucket),
@@ -56,8 +57,8 @@ impl UsersState {
         }
     }
 
-    /// Changes the users, or leaves them as they are. A bucket of the command is known, or the error says that it is
-    /// not.
+    /// Changes the users; on an error they stay as they are. `bucket` is the result of the look-up
+    /// of the command's bucket.
     pub(super) fn change(
         &mut self,
         command: &UserCommand,
@@ -74,7 +75,7 @@ impl UsersState {
         Ok((outcome, true))
     }
 
-    /// Takes back the privileges on a bucket that was dropped; returns true if there were any.
+    /// Removes the privileges on a dropped bucket; returns true if there were any.
     fn forget_grants_on(&mut self, bucket: BucketId) -> bool {
         let has = |user: &Arc<User>| user.grants.buckets.contains_key(&bucket);
         if !self.0.by_name.values().any(has) {
@@ -87,7 +88,7 @@ impl UsersState {
         true
     }
 
-    /// Refuses a change that leaves no administrator.
+    /// Refuses a change after which the cluster has no administrator.
     fn check_last_admin(&self, after: &Users, unix_ms: u64) -> Result<()> {
         let count = |users: &Users, counts: &dyn Fn(&User) -> bool| {
             users.by_name.values().filter(|user| counts(user)).count()
@@ -111,7 +112,8 @@ impl UsersState {
             .with_hint("give another user a password and GRANT ALL TO that user first"))
     }
 
-    /// Checks the users' part of the invariants. A privilege may name some buckets only.
+    /// Checks the invariants of users. `may_be_granted` returns true for the buckets that
+    /// privileges may name.
     pub(in crate::state) fn check(
         &self,
         cas: u64,
@@ -241,7 +243,7 @@ fn alter_user(
     Ok(None)
 }
 
-/// Replaces the password of a user or adds a token; returns the number of the token.
+/// Replaces the password of a user or adds a token; returns the id of a new token.
 fn add_secret(
     users: &mut Users,
     user: &mut User,
@@ -289,7 +291,7 @@ fn revoke(user: &mut User, privileges: Privileges, on: &GrantOn) {
     buckets.retain(|_, own| !own.is_empty());
 }
 
-/// Puts a user back; returns the number.
+/// Stores a changed user; returns its id.
 fn put(users: &mut Users, user: User) -> UserId {
     let id = user.id;
     users.by_name.insert(user.name.clone(), Arc::new(user));
@@ -307,7 +309,7 @@ fn no_user(name: &str) -> Error {
         .with_hint("SHOW USERS lists the users")
 }
 
-/// A limit that is given counts from now on; zero takes it back.
+/// Returns limits in which each given limit replaces the own one; a given zero removes it.
 fn with_limits(own: UserLimits, given: UserLimits) -> UserLimits {
     let with = |own: Option<u32>, given: Option<u32>| match given {
         None => own,
@@ -363,7 +365,7 @@ fn check_room_for_token(users: &Users, user: &User) -> Result<()> {
     TOKENS.check(tokens_in_all(users) + 1)
 }
 
-/// True for a set of known privileges that is not empty.
+/// Returns true if a set of privileges is not empty and contains known ones only.
 fn is_set(privileges: Privileges) -> bool {
     privileges.is_valid() && !privileges.is_empty()
 }

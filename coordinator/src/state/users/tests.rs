@@ -72,7 +72,7 @@ fn user(state: &StateContext, name: &str) -> Arc<User> {
     Arc::clone(state.users().named(name).unwrap())
 }
 
-/// A bucket "b", and the first user, "root", with a password.
+/// Returns a state with bucket "b" and the first user, "root", who has a password.
 fn with_root() -> StateContext {
     let mut state = with_bucket();
     done(&mut state, create_as("root", Some(password()), true));
@@ -415,7 +415,7 @@ fn a_command_about_a_dropped_bucket_does_not_reach_the_next_of_its_name() {
     }
 }
 
-/// The definition counts, and neither the places of the slices nor the generations.
+/// Only the definition is compared, not the placement of slices or the generations.
 #[test]
 fn a_command_that_was_made_from_an_earlier_definition_of_an_index_is_refused() {
     let mut state = with_bucket();

@@ -110,7 +110,7 @@ impl Apply for LoadVersion {
     }
 }
 
-/// Checks that a data set has room for a version of that name, and loads no other.
+/// Checks that a data set has room for a version of this name, and is not loading another one.
 fn check_new_version(
     state: &StateContext,
     (id, set): (BucketId, &DataSet),
@@ -149,7 +149,8 @@ fn check_new_version(
     Ok(())
 }
 
-/// The number of versions including one more of a data set, where each possible data set counts with at least its guaranteed number.
+/// Returns the number of versions that are reserved if data set `more` gets one more. Each possible
+/// data set counts with at least [`VERSIONS_EACH_MIN`].
 fn versions_reserved_with(state: &StateContext, more: BucketId) -> usize {
     let possible = DATA_SETS_MAX.saturating_sub(state.versions.sets().len()) * VERSIONS_EACH_MIN;
     let of_set = |(id, set): (&BucketId, &DataSet)| {
@@ -158,7 +159,8 @@ fn versions_reserved_with(state: &StateContext, more: BucketId) -> usize {
     possible + state.versions.sets().iter().map(of_set).sum::<usize>()
 }
 
-/// The projectors that a new version is given to, ascending: all that are not silent, if there are any.
+/// Returns the projectors that are to load a new version, ascending: those that are not silent, or
+/// all if every one is silent; at most [`LOADING_NODES_MAX`]. Without a projector an error.
 fn loading_projectors(state: &StateContext, silent: &[NodeId]) -> Result<Vec<NodeId>> {
     let all: Vec<NodeId> = state.nodes.of_role(Role::Projector).map(|node| node.id).collect();
     let live: Vec<NodeId> = all.iter().copied().filter(|id| !silent.contains(id)).collect();
@@ -191,8 +193,8 @@ impl Apply for CancelVersion {
 }
 
 impl Apply for BuildVersion {
-    /// Begins the generation of an index over a version that is complete. The switch to the version makes it serve. It replaces a
-    /// generation that waits for a partition which its own version has lost.
+    /// Begins the generation of an index over a complete version. The switch to the version makes
+    /// it serve. It replaces a generation whose version has lost a partition that the build needs.
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let (from, bucket) = (self.from, self.bucket);
         // The version may have been dropped, or the index changed, since the leader looked.
@@ -215,7 +217,7 @@ impl Apply for BuildVersion {
 }
 
 impl Apply for SwitchVersion {
-    /// Makes the version that is loading current. Its generations serve from here on.
+    /// Makes the loading version current. From here on its generations serve.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let id = self.data_set;
         let set = state.versions.get(id);
@@ -254,7 +256,7 @@ impl Apply for DropVersion {
     }
 }
 
-/// A data set that a command is about, with its bucket.
+/// Returns the data set that a command is about, with its bucket.
 fn data_set_of_command(state: &StateContext, id: BucketId) -> Result<(Arc<BucketInfo>, &DataSet)> {
     let info = state.bucket_of_command(id)?;
     let Some(set) = state.versions.get(id) else {

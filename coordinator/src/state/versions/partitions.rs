@@ -1,8 +1,9 @@
-//! The partitions of versions: the reports of projectors, their owners, and the epoch of a complete version.
+//! The partitions of versions: the reports of projectors, their owners, and the epoch of a complete
+//! version.
 //!
-//! The holders of a partition all have the same documents, so any of them may own it: the owner streams the partition to indexers, and is
-//! the first to be asked for documents. Before the load the owner is the projector that is to load the partition, afterwards always a
-//! holder.
+//! The holders of a partition all have the same documents, so any of them may own it: the owner
+//! streams the partition to indexers, and is the first to be asked for documents. Before the load
+//! the owner is the projector that will load the partition, afterwards always a holder.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ use crate::state::effect::{Apply, Change, Effect, catalog_changed, nothing};
 use crate::state::versions::queries::end_of;
 use crate::state::versions::removal::remove_version;
 
-/// The length limit of the reason why a version failed.
+/// The length limit of the reason why a version failed, in bytes.
 const WHY_BYTES_MAX: usize = 1_024;
 
 fn bad(what: String) -> Error {
@@ -67,7 +68,8 @@ impl Apply for PartitionsLoaded {
     }
 }
 
-/// The reason why a report of partitions does not fit what is known of the version.
+/// Returns the reason why a report of partitions contradicts the known facts of the version; `None`
+/// if it fits.
 fn objection(
     state: &StateContext,
     version: &Version,
@@ -140,7 +142,7 @@ impl Apply for VersionFailed {
     }
 }
 
-/// Removes a version that cannot be loaded, and remembers why.
+/// Removes a version that cannot be loaded, and records the reason.
 fn fail(state: &mut StateContext, bucket: BucketId, mut why: String) -> Change {
     why.truncate(beginning(&why, WHY_BYTES_MAX).len());
     let Some((id, number)) = state.versions.version_of(bucket) else { return nothing() };
@@ -151,7 +153,7 @@ fn fail(state: &mut StateContext, bucket: BucketId, mut why: String) -> Change {
 }
 
 impl Apply for OwnPartitions {
-    /// Makes other holders the owners of partitions.
+    /// Assigns partitions to other holders as their owners.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let Some(version) = state.versions.version(self.bucket) else { return nothing() };
         let possible =
@@ -164,7 +166,7 @@ impl Apply for OwnPartitions {
     }
 }
 
-/// Reassigns each partition whose owner does not hold it to a holder.
+/// Assigns each partition whose owner does not hold it to a holder.
 fn give_to_holders(state: &mut StateContext, bucket: BucketId) {
     let Some(version) = state.versions.version(bucket).cloned() else { return };
     set_owners(state, bucket, |partition, owner| {
@@ -218,7 +220,8 @@ pub(in crate::state) fn check_versions_without(state: &StateContext, node: NodeI
     Ok(())
 }
 
-/// Reassigns the partitions that a projector owns, which left, to others. [`check_versions_without`] comes first.
+/// Assigns the partitions of a removed projector to other holders. Call [`check_versions_without`]
+/// first.
 pub(in crate::state) fn give_partitions_away(state: &mut StateContext, node: NodeId) {
     let sets = state.versions.sets().values();
     let versions = sets.flat_map(|set| set.versions.values());
@@ -234,7 +237,7 @@ pub(in crate::state) fn give_partitions_away(state: &mut StateContext, node: Nod
     }
 }
 
-/// The first partition that another holder has with other documents.
+/// Returns the first partition that another holder has loaded with different documents.
 fn differing(version: &Version, partitions: &[(VbucketId, PartitionContent)]) -> Option<VbucketId> {
     let differs = |(partition, content): &&(VbucketId, PartitionContent)| {
         let known = version.partitions[usize::from(partition.0)].content;
@@ -243,7 +246,7 @@ fn differing(version: &Version, partitions: &[(VbucketId, PartitionContent)]) ->
     partitions.iter().find(differs).map(|(partition, _)| *partition)
 }
 
-/// Says that two projectors have read other rows.
+/// Returns the text for two projectors that have read different rows.
 fn differing_files(
     (first, known): (NodeId, FilesRead),
     (second, read): (NodeId, FilesRead),

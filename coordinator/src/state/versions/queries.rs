@@ -9,14 +9,14 @@ use proto::plant::{self, Plant};
 use crate::state::context::StateContext;
 
 impl StateContext {
-    /// True if a build waits for a partition of its version that no projector has any more.
+    /// Returns true if a build waits for a partition of its version that no projector has any more.
     pub(crate) fn is_stuck(&self, info: &IndexInfo) -> bool {
         let version = self.versions.version(info.bucket);
         let is_lost = version.is_some_and(|version| version.lost().next().is_some());
         info.state == IndexState::Backfill && is_lost
     }
 
-    /// True if the epoch of a version is published, and covers all of it.
+    /// Returns true if the epoch of a version is published, and covers the whole version.
     pub fn is_published(&self, version: &Version) -> bool {
         let Some(known) = self.epochs.get(version.bucket) else { return false };
         let cut = &known.history.last().cut;
@@ -27,7 +27,7 @@ impl StateContext {
     }
 }
 
-/// The end of each partition that has documents; `None` while a partition is not known.
+/// Returns the end of each partition that has documents; `None` while a partition is not known.
 pub(super) fn end_of(version: &Version) -> Option<Vec<(VbucketId, Position)>> {
     let end = |(partition, known): (VbucketId, &Partition)| {
         let vbuuid = branch_of_partition(version.bucket, partition);

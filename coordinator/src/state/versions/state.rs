@@ -14,9 +14,10 @@ use crate::state::consequence::Consequence;
 pub(in crate::state) struct VersionsState {
     /// The data sets, by their buckets.
     sets: BTreeMap<BucketId, DataSet>,
-    /// The first projector's summary of the files of each version that is loading, by the version's bucket.
+    /// The summary of files that the first projector reported for each loading version, by the
+    /// version's bucket.
     files_read: BTreeMap<BucketId, (NodeId, FilesRead)>,
-    /// The buckets of the versions that may replace others without having a row.
+    /// The buckets of versions that may become current without a single row.
     empty_allowed: BTreeSet<BucketId>,
 }
 
@@ -41,7 +42,8 @@ impl VersionsState {
         self.sets.get(&id)?.versions.get(&number)
     }
 
-    /// The bucket whose documents the name of a bucket means.
+    /// Returns the bucket that the name of a bucket refers to: of a data set, the bucket of its
+    /// current version.
     pub(in crate::state) fn current_bucket(&self, id: BucketId) -> BucketId {
         let current = self.sets.get(&id).and_then(DataSet::current);
         current.map_or(id, |(_, version)| version.bucket)
@@ -77,7 +79,7 @@ impl VersionsState {
         self.files_read.entry(bucket).or_insert(read);
     }
 
-    /// Forgets what concerns the loading of a version.
+    /// Drops the facts that are needed only while a version loads.
     pub(super) fn end_loading(&mut self, bucket: BucketId) {
         self.files_read.remove(&bucket);
         self.empty_allowed.remove(&bucket);

@@ -1,4 +1,4 @@
-//! The switch to a version, the builds for it, and what is kept of the version before.
+//! Tests the switch to a version, the builds for it, and what is kept of the previous version.
 
 use proto::ErrorCode;
 use proto::model::data_set::VersionStage;
@@ -84,7 +84,7 @@ fn generations(state: &StateContext, index: u64) -> Vec<LocalIndexId> {
     state.indexes.generations_of(IndexId(index)).map(|info| info.local_id()).collect()
 }
 
-/// The last version has lost one of its partitions.
+/// Makes the last version lose one of its partitions.
 fn lose_partition(state: &mut StateContext, bucket: BucketId) {
     for node in [10, 11, 12].map(NodeId) {
         let partitions = vec![VbucketId(0)];
@@ -98,7 +98,8 @@ fn build(state: &mut StateContext, index: u64, bucket: BucketId) -> Outcome {
     done(state, BuildVersion { from, bucket })
 }
 
-/// A current version that has lost a partition, the first build of index 3 over it, and a newer version with generations of both indexes.
+/// Returns a state with a current version that has lost a partition, the first build of index 3
+/// over it, and a newer version with generations of both indexes.
 fn with_stuck_build() -> (StateContext, BucketId, LocalIndexId) {
     let mut state = with_data_set();
     let lost = switched(&mut state, "v1");

@@ -41,7 +41,8 @@ pub(crate) fn load(version: &str) -> Command {
     })
 }
 
-/// Projectors 10 to 12, indexers 20 and 21, the data set 1, called "b", with the indexes "i", which serves, and "j", which is not built.
+/// Returns a state with projectors 10 to 12, indexers 20 and 21, and the data set 1, called "b",
+/// with the indexes "i", which serves, and "j", which is not built.
 pub(crate) fn with_data_set() -> StateContext {
     let mut state = StateContext::default();
     let projectors = (10..=12).map(|id| node(id, Role::Projector));
@@ -59,7 +60,7 @@ pub(crate) fn with_data_set() -> StateContext {
     state
 }
 
-/// The bucket of the version that is loading.
+/// Returns the bucket of the loading version.
 pub(crate) fn loading(state: &StateContext) -> BucketId {
     set(state).loading().unwrap().1.bucket
 }
@@ -77,7 +78,8 @@ fn content(partition: u16) -> PartitionContent {
     PartitionContent { rows, documents: rows, bytes: 100 * rows, digest: rows }
 }
 
-/// The command by which a projector advertises its partitions, after it has read the same as all others.
+/// Returns the command by which a projector advertises its partitions, with a summary equal to that
+/// of all others.
 pub(crate) fn advertise(state: &StateContext, bucket: BucketId, node: u64) -> Command {
     let (_, version) = set(state).version_of(bucket).unwrap();
     let mine = version.partitions_of(NodeId(node), 2);

@@ -15,7 +15,7 @@ use proto::{Error, Result};
 
 use crate::batch::{EpochBatch, Piece};
 
-/// Almost all packed mutations are longer.
+/// A lower bound for the size of almost all packed mutations, in bytes.
 const MUTATION_BYTES: usize = 24;
 
 /// The last state of a document in an epoch.

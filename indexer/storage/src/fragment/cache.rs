@@ -13,9 +13,9 @@ use quick_cache::{OptionsBuilder, Weighter};
 
 use crate::rows::block::Block;
 
-/// Approximate size of a typical block.
+/// Approximate size of a typical block, in bytes.
 const BLOCK_BYTES_TYPICAL: u64 = 4 << 10;
-/// Overhead of a cached block: the cache's own entry and the `Arc`.
+/// Overhead of a cached block, in bytes: the cache's own entry and the `Arc`.
 const ENTRY_BYTES: u64 = 64;
 /// Number of shards: a power of two well above the number of concurrent readers. The number is the
 /// same on every machine, so that a simulation gives the same result everywhere.

@@ -26,7 +26,7 @@ pub struct FragmentInfo {
     pub id: u64,
     /// Columns of the rows.
     pub columns: String,
-    /// Size of the file.
+    /// Size of the file, in bytes.
     pub file_bytes: u64,
     /// Bytes of the blocks as they are stored.
     pub block_bytes: u64,

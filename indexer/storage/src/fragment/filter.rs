@@ -7,10 +7,10 @@
 use proto::plant::{self, Plant};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Memory of a filter and its sparse index per row, rounded up.
+/// Memory of a filter and its sparse index, in bytes per row, rounded up.
 pub const FILTER_BYTES: u64 = 2;
 
-/// Size of a cache line.
+/// Size of a cache line, in bytes.
 pub const LINE_BYTES: usize = 64;
 const LINE_BITS: u64 = 8 * LINE_BYTES as u64;
 /// The number of bits per key. More bits would cost more cache misses than the avoided false

@@ -17,9 +17,9 @@ pub(super) const KIND_AT: usize = 6;
 const OWN_EPOCHS: u8 = 0;
 /// The kind of a fragment whose rows all have the epoch that the statistics name.
 pub(super) const STAMPED: u8 = 1;
-/// Size of the header; the first block follows it.
+/// Size of the header, in bytes; the first block follows it.
 pub const HEADER_BYTES: u64 = 20;
-/// Size of the trailer, which ends the file.
+/// Size of the trailer, in bytes. The trailer ends the file.
 pub const TRAILER_BYTES: u64 = 32;
 
 /// Creates an error for damage in a file; the caller adds the file's name.
@@ -88,7 +88,7 @@ impl FragmentHeader {
 pub struct FragmentTrailer {
     /// Offset of the meta section, where the blocks end.
     pub meta_offset: u64,
-    /// Size of the meta section.
+    /// Size of the meta section, in bytes.
     pub meta_bytes: u32,
     /// Lines of the filter; 0 if there is none.
     pub filter_lines: u32,

@@ -23,9 +23,9 @@ use crate::rows::block::Block;
 use crate::rows::block_index::BlockIndex;
 use crate::rows::stats::TableStats;
 
-/// Largest read buffer that a thread keeps for its next read.
+/// Largest read buffer that a thread keeps for its next read, in bytes.
 const SCRATCH_BYTES_MAX: usize = 1 << 20;
-/// A filter is read in pieces of this size.
+/// The size of the pieces in which a filter is read, in bytes.
 const FILTER_READ_BYTES: usize = 4096 * LINE_BYTES;
 
 const DAMAGE_HINT: &str =

@@ -13,7 +13,7 @@ use crate::rows::block::Block;
 const PLAIN: u8 = 0;
 const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
-/// Checksum and codec.
+/// The bytes of the checksum and the codec.
 const PLAIN_HEADER_BYTES: usize = 5;
 /// Largest accepted compression ratio. A block that would shrink more is stored plain. So a wrong
 /// length with a valid checksum cannot cause an allocation of more than a multiple of the file.

@@ -22,17 +22,17 @@ use crate::rows::bytes::{common, head_of};
 
 /// Size of the first chunk. Each further chunk is twice as large, up to `CHUNK_BYTES`.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
-/// Size of the largest regular chunk. A larger state gets a separate chunk.
+/// Size of the largest regular chunk, in bytes. A larger state gets a separate chunk.
 const CHUNK_BYTES: usize = 1 << 20;
 const CHUNK_BITS: u32 = 20;
 /// Number of chunks at which the table is full. Places can address twice as many; the other half is
 /// for the current epoch.
 const CHUNKS_MAX: usize = 1 << (31 - CHUNK_BITS);
-/// Memory that sorting takes per state.
+/// Memory that sorting takes per state, in bytes.
 pub const SORT_BYTES: u64 = 28;
 /// Number of sorted states that are read at a time.
 const BATCH: usize = 32;
-/// Maximum size of a state's header.
+/// Maximum size of a state's header, in bytes.
 const HEADER_BYTES_MAX: usize = 40;
 
 /// States of documents, by document.

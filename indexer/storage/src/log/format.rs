@@ -6,16 +6,16 @@ use crate::log::lsn::Lsn;
 
 const SEGMENT_MAGIC: &[u8; 4] = b"sxlg";
 const VERSION: u32 = 1;
-/// Size of a segment's header.
+/// Size of a segment's header, in bytes.
 pub(crate) const SEGMENT_HEADER_BYTES: usize = 32;
-/// Size of the header without its checksum.
+/// Size of the header without its checksum, in bytes.
 const SEGMENT_FIELDS_BYTES: usize = SEGMENT_HEADER_BYTES - 4;
 
 const DATA_MAGIC: u32 = 0x5ec0_4d22;
 const MARK_MAGIC: u32 = 0x5ec0_4d23;
 /// Bytes that begin the magic number of every record.
 pub(super) const MAGIC_PREFIX: [u8; 3] = [0x4d, 0xc0, 0x5e];
-/// Size of a record's header.
+/// Size of a record's header, in bytes.
 pub(crate) const RECORD_HEADER_BYTES: usize = 24;
 /// Offset of the payload's length in a record header.
 pub(super) const RECORD_LEN_AT: usize = 4;

@@ -38,7 +38,7 @@ impl Default for LogOptions {
 /// The settings of a direct log, and the contents that the opener expects.
 #[derive(Clone, Debug)]
 pub struct DirectLogOptions {
-    /// Size above which a segment is closed.
+    /// Size above which a segment is closed, in bytes.
     pub segment_bytes: u64,
     /// The pool of open files, which logs can share; `None` for a small separate pool.
     pub open_files: Option<Arc<OpenFiles>>,

@@ -10,7 +10,7 @@ use crate::log::format::{
 };
 use crate::log::lsn::Lsn;
 
-/// Size of the window. It grows only for a longer record whose header is valid.
+/// Size of the window, in bytes. It grows only for a longer record whose header is valid.
 const WINDOW_BYTES: usize = 1 << 20;
 
 /// Reads the header of a segment file. A file that ends too early has a damaged header.

@@ -82,7 +82,7 @@ impl TailFile {
 /// The last segment.
 pub(super) struct TailSegment {
     file: TailFile,
-    /// Size at which the segment is closed.
+    /// Size at which the segment is closed, in bytes.
     segment_bytes: u64,
     /// The maximum of the room in bytes; zero disables room.
     room_bytes_max: u64,

@@ -1,4 +1,5 @@
-//! Sources of cursors: restrictions of tables.
+//! The sources that cursors read: the rows of a table within a slice, a range of entries and a
+//! range of epochs.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

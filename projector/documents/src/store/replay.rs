@@ -61,7 +61,7 @@ pub(super) struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Creates the replay after a checkpoint.
+    /// Creates the replay of the log after a checkpoint.
     pub(super) fn behind(checkpoint: &Checkpoint, table: &'a DocumentTable) -> Self {
         let Checkpoint { record, table: manifest, places, .. } = checkpoint;
         let (record, places) = (record.clone(), places.clone());

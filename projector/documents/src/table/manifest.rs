@@ -28,7 +28,7 @@ pub struct FragmentEntry {
     pub versions: u64,
     /// Number of documents that have versions.
     pub documents: u64,
-    /// Size of the file.
+    /// Size of the file, in bytes.
     pub bytes: u64,
     /// The number of a dead list's entry: the fragment contains no dead versions of this entry and
     /// earlier ones.

@@ -1,7 +1,8 @@
 //! The commits of a producer that move with a vbucket to its next owner.
 //!
-//! An owner that hands over its last vbucket with a part of a commit has passed the commit on before (`hand_over/copying.rs`). While a
-//! vbucket is being handed over to this projector, the record keeps its commits.
+//! When an owner hands over its last vbucket that has a part of a commit, it passes the commit on
+//! first (`hand_over/copying.rs`). While a vbucket is being handed over to this projector, the
+//! record keeps its commits.
 
 use proto::model::commits::TransactionEvent;
 use proto::model::ids::{ProducerTransactionId, VbucketId};
@@ -13,15 +14,15 @@ use proto::{Error, Result};
 use crate::source::view::bucket::{Bucket, SourceState};
 
 impl SourceState {
-    /// True if a part in a vbucket that this projector owns is lost.
+    /// Returns true if this projector owns a vbucket whose part of the commit is lost.
     fn has_lost_own_part(&self, commit: &PushedCommit) -> bool {
         let mut own =
             commit.parts.iter().filter(|part| self.ownership.owned.contains(part.vbucket));
         own.any(|part| self.own_part_state(part) == PartState::Lost)
     }
 
-    /// True if a vbucket with a part is stored here, and owned by another projector: it may be in a hand-over to this
-    /// projector.
+    /// Returns true if a vbucket with a part is stored here but owned by another projector, so that
+    /// a hand-over to this projector may be in progress.
     pub(super) fn may_be_arriving(&self, commit: &PushedCommit) -> bool {
         commit
             .parts
@@ -31,18 +32,20 @@ impl SourceState {
 }
 
 impl Bucket {
-    /// The commits of the producer that no epoch has, with a part in a vbucket.
+    /// Returns the open commits of producers that have a part in a vbucket.
     pub fn open_pushed(&self, vbucket: VbucketId) -> Vec<PushedCommit> {
         let is_told = !plant::is(Plant::PushedNotHandedOver);
         let has = |commit: &&PushedCommit| is_told && commit.part_of(vbucket).is_some();
         self.state().open_pushed().filter(has).cloned().collect()
     }
 
-    /// Adds the open commits that are received with a vbucket to the record. Returns the steps that the record lacks. A commit that was
-    /// received only with this vbucket, and is not any more, has ended meanwhile. If other vbuckets here have another version of a commit,
-    /// its producer has committed again, and one of the two owners does not know it yet. A version of which a part here is lost is the
-    /// former one, and can never be complete: it is not added. Otherwise to drop either version could split the commit, so the vbucket
-    /// waits (`Unavailable`).
+    /// Adds the open commits that are received with a vbucket to the record. Returns the steps that
+    /// the record lacks. A commit that an earlier attempt received only with this vbucket, and that
+    /// is missing now, has ended meanwhile. If other vbuckets here have another version of a
+    /// commit, its producer has committed again, and one of the two owners has not received that
+    /// yet. If a part here is lost for the received version, that version is the former one and can
+    /// never be complete: it is not added. Otherwise dropping either version could split the
+    /// commit, so the vbucket waits (`Unavailable`).
     pub fn coming_pushed(
         &self,
         vbucket: VbucketId,
@@ -85,7 +88,7 @@ impl Bucket {
         Ok(events)
     }
 
-    /// A vbucket with a part of an open commit that was released for another owner.
+    /// Returns a vbucket with a part of an open commit, if one was released for another owner.
     pub fn released_with_part_of(&self, transaction: ProducerTransactionId) -> Option<VbucketId> {
         let state = self.state();
         let commit = state.commits.find_pushed(transaction)?;

@@ -1,5 +1,6 @@
-//! The parts that the epochs of a pushed bucket wait for, as far as this projector knows: those of open commits here ([`super::parts`]),
-//! and the parts that other owners have queried lately. All of these find room (`service/room.rs`).
+//! The parts that the epochs of a pushed bucket wait for, as far as this projector knows: those of
+//! open commits here ([`super::parts`]), and the parts that other owners have queried lately.
+//! Mutations of these parts are always accepted (`service/room.rs`).
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,10 @@
-//! The commits of several parts of a bucket ([`proto::model::open_commit`]), as its readers and SYNC see them.
+//! The commits of several parts of a bucket ([`proto::model::open_commit`]), as its readers and
+//! SYNC see them.
 //!
-//! [`open`] decides which commits are open, whatever their kind; [`parts`] knows the parts of a producer's commit. [`prepared`] has
-//! the transactions that are not decided, [`arriving`] the commits that move with a vbucket, [`awaited`] what other owners wait for.
+//! [`open`] decides which commits are open, whatever their kind; [`parts`] determines the states of
+//! the parts of a producer's commit. [`prepared`] has the transactions that are not decided,
+//! [`arriving`] the commits that move with a vbucket, and [`awaited`] the parts that other owners
+//! wait for.
 
 mod arriving;
 mod awaited;

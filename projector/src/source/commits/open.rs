@@ -1,16 +1,20 @@
 //! The open commits of a bucket: those that no epoch has, as far as this projector knows.
 //!
-//! SYNC names them, so that no epoch has some of their parts and lacks others. An epoch may have to end before a joint commit,
-//! so the bucket also remembers the closed cuts before the last ones.
+//! SYNC names them, so that no epoch has some of their parts and lacks others. An epoch may have to
+//! end before a joint commit, so the bucket also remembers the closed cuts before the last joint
+//! commits.
 //!
-//! - A *joint commit* is open until an epoch of this bucket has it: the leader publishes the epochs of all its buckets at once. A
-//!   joint commit that has changed nothing here is open until the epochs of all other buckets have it.
-//! - A *producer's commit* is open until an epoch has all parts that are not lost ([`super::parts`]).
+//! - A *joint commit* is open until an epoch of this bucket has it: the leader publishes the epochs
+//!   of all buckets of the commit together. A joint commit that has changed nothing here is open
+//!   until the epochs of all other buckets have it.
+//! - A *producer's commit* is open until an epoch has all parts that are not lost
+//!   ([`super::parts`]).
 //!
-//! A part that is [lost](PartState::Lost) would keep a commit open forever. The other participants report it
-//! ([`Bucket::note_parts`]), and SYNC does not name it any more. A joint commit without the part of another bucket is
-//! *halved*: the process logs it, SYNC has the last ones, and `SHOW ROLLBACKS` shows them. A commit that an epoch has is not
-//! open: if a bucket loses its part after that, the loss is not detected as a halved commit.
+//! A part that is [lost](PartState::Lost) would keep a commit open forever. The other participants
+//! report it ([`Bucket::note_parts`]), and SYNC does not name it any more. A joint commit without
+//! the part of another bucket is *halved*: the process logs it, SYNC reports the last halved
+//! commits, and `SHOW ROLLBACKS` lists them. A commit that an epoch has is not open: if a bucket
+//! loses its part after that, the loss is not detected as a halved commit.
 
 use std::time::Duration;
 
@@ -27,13 +31,15 @@ use tokio::time::Instant;
 use crate::source::view::bucket::{Bucket, SourceState};
 use crate::transactions::counts::TransactionFigures;
 
-/// A prepared transaction or a producer's commit of this age is late. The other participants are queried, and a caller that
-/// reads the ends of many buckets does not wait for it.
+/// The age from which a prepared transaction or a producer's commit is late. The other participants
+/// are then queried, and a caller that reads the ends of many buckets does not wait for it.
 pub const LATE_AFTER: Duration = Duration::from_secs(1);
-/// The age from which the other buckets of a joint commit are queried; its epoch is usually published sooner.
+/// The age from which a joint commit is late, and its other buckets are queried. Usually an epoch
+/// has the commit sooner.
 const JOINT_LATE_AFTER: Duration = Duration::from_secs(2);
 
-/// Open joint commits of this age delay new ones, for at most [`PAUSE_MAX`]: more than ten ticks of the coordinators.
+/// The age from which open joint commits delay new ones, for at most [`PAUSE_MAX`]: more than ten
+/// ticks of the coordinators.
 const CROWDED_AFTER: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
@@ -42,7 +48,8 @@ impl SourceState {
         self.epochs.back().map(|newest| &*newest.cut)
     }
 
-    /// True if a bucket of a joint commit is not waited for: it has lost its part, or one of its epochs has it.
+    /// Returns true if a joint commit does not wait for a bucket: the bucket has lost its part, or
+    /// one of its epochs has the part.
     fn is_left_out(&self, joint: &JointCommit, bucket: BucketId) -> bool {
         let id = CommitId::Joint(joint.committed.transaction);
         self.open.reported(id, Participant::Bucket(bucket)).is_some()
@@ -78,7 +85,7 @@ impl SourceState {
         self.commits.joint().filter(|joint| self.is_open_joint(joint))
     }
 
-    /// The commit as SYNC names it.
+    /// Returns the commit in the form that SYNC contains.
     fn named(&self, commit: &OpenCommit) -> OpenCommit {
         match commit {
             OpenCommit::Joint(joint) => {
@@ -97,7 +104,7 @@ impl SourceState {
         }
     }
 
-    /// The report for SYNC of some vbuckets, with all open commits.
+    /// Returns the report for SYNC of some vbuckets, with all open commits.
     pub(in crate::source) fn report_of(&self, bucket: BucketId, kept: VbucketSet) -> BucketReport {
         let open: Vec<_> = self.open_commits().map(|commit| self.named(commit)).collect();
         let is_open =
@@ -112,8 +119,9 @@ impl SourceState {
         self.open.age(id, now) >= age
     }
 
-    /// The participants whose parts decide whether an open commit can end. An owner of a lost part must know as well that the
-    /// transaction is waited for, so that a repeated commit finds room.
+    /// Returns the participants whose parts decide if an open commit can end. They include owners
+    /// of lost parts: these must know that the transaction is waited for, so that they accept it
+    /// when it is committed again.
     fn unsettled(&self, commit: &OpenCommit) -> Vec<Participant> {
         match commit {
             OpenCommit::Joint(joint) => {
@@ -129,14 +137,14 @@ impl SourceState {
 }
 
 impl Bucket {
-    /// The report for SYNC; `None` if no vbucket is owned.
+    /// Returns the report for SYNC; `None` if this projector owns no vbucket.
     pub fn report(&self) -> Option<BucketReport> {
         let state = self.state();
         let kept = state.ownership.owned.clone();
         (!kept.is_empty()).then(|| state.report_of(self.info.id, kept))
     }
 
-    /// The commits that are not open any more, and that the record still has.
+    /// Returns the commits in the record that are no longer open.
     pub(in crate::source) fn settled(&self) -> Vec<OpenCommit> {
         self.state().settled().cloned().collect()
     }
@@ -146,28 +154,28 @@ impl Bucket {
         self.state().settled().map(OpenCommit::id).collect()
     }
 
-    /// True if a joint commit is open here and has changed something.
+    /// Returns true if a joint commit is open here and has changed documents of this bucket.
     pub fn is_open_joint(&self, transaction: TransactionId) -> bool {
         let state = self.state();
         let found = state.commits.find_joint(transaction);
         found.is_some_and(|joint| joint.at().is_some() && state.is_open_joint(joint))
     }
 
-    /// True if the commit of a producer's transaction is open.
+    /// Returns true if the commit of a producer's transaction is open.
     pub fn is_open_pushed(&self, transaction: ProducerTransactionId) -> bool {
         let state = self.state();
         let found = state.commits.find_pushed(transaction);
         found.is_some_and(|commit| state.is_open_pushed(commit))
     }
 
-    /// True if a transaction is prepared, or a commit may be open.
+    /// Returns true if a transaction is prepared, or a commit may be open.
     pub fn has_unsettled(&self) -> bool {
         let state = self.state();
         state.commits.has_prepared() || state.commits.open().len() > 0
     }
 
-    /// Counts the ages of prepared transactions and open commits from now on, unless they are
-    /// counted already. A joint commit that an epoch has loses its age.
+    /// Starts the ages of the commits that have none yet: those that this process had when it
+    /// started, or received as a copy.
     pub fn count_ages(&self) {
         let mut state = self.state();
         let prepared = state.commits.prepared().map(|one| CommitId::Joint(one.transaction));
@@ -177,19 +185,21 @@ impl Bucket {
         state.open.count_ages(ids.into_iter());
     }
 
-    /// True if the outcome of a prepared transaction, or a part of a producer's commit, is awaited for longer than usual.
+    /// Returns true if a prepared transaction or an incomplete commit of a producer is late
+    /// ([`LATE_AFTER`]).
     pub fn has_late(&self) -> bool {
         !self.prepared_for(LATE_AFTER).is_empty() || self.has_late_pushed()
     }
 
-    /// True if a commit of the producer is open for longer than usual: some part of it is missing.
+    /// Returns true if an open commit of the producer is late, so that some part of it is missing.
     pub fn has_late_pushed(&self) -> bool {
         let (state, now) = (self.state(), Instant::now());
         let mut open = state.open_pushed();
         open.any(|commit| state.is_older(CommitId::Pushed(commit.transaction), LATE_AFTER, now))
     }
 
-    /// The late open commits with the participants to query; at most `count_max` at a time, and the others at the next calls.
+    /// Returns the late open commits with the participants to query: at most `count_max`, and the
+    /// next ones at the next call.
     pub fn to_query(&self, count_max: usize) -> Vec<(OpenCommit, Vec<Participant>)> {
         let (mut state, now) = (self.state(), Instant::now());
         let is_late = |commit: &&OpenCommit| {
@@ -259,7 +269,8 @@ impl Bucket {
         }
     }
 
-    /// The last commits of which another bucket has lost its part, as far as this process has detected it.
+    /// Returns the last joint commits that another bucket has lost, as far as this process has
+    /// detected it.
     pub fn halved(&self) -> Vec<HalvedCommit> {
         let (state, bucket) = (self.state(), self.info.id);
         let halved = state.open.halved.iter();
@@ -272,15 +283,16 @@ impl Bucket {
             .collect()
     }
 
-    /// All buckets of a joint commit, as long as the record has it; none of any other commit.
+    /// Returns all buckets of a joint commit, as long as the record has the commit; otherwise none.
     pub fn participants(&self, transaction: TransactionId) -> Vec<BucketId> {
         let state = self.state();
         let found = state.commits.find_joint(transaction);
         found.map(|joint| joint.participants.clone()).unwrap_or_default()
     }
 
-    /// Waits a while if joint commits are open for longer than usual. Where many follow each other there may be no two cuts
-    /// between them in all their buckets; a pause makes some.
+    /// Waits for at most `PAUSE_MAX` while joint commits are open for longer than usual. In a
+    /// dense sequence of joint commits there may be no cut between two of them in all their
+    /// buckets; a pause creates one.
     pub async fn joint_pause(&self) {
         let is_crowded = || {
             let (state, now) = (self.state(), Instant::now());
@@ -294,7 +306,8 @@ impl Bucket {
         let _late = tokio::time::timeout(PAUSE_MAX, pause).await;
     }
 
-    /// Adds what is prepared and open here to the figures of open transactions. Only the leading copy counts.
+    /// Adds the prepared transactions and open commits of this bucket to figures of open
+    /// transactions. Only the leading copy counts.
     pub fn joint_figures(&self, open: TransactionFigures, now: Instant) -> TransactionFigures {
         if !self.is_led() {
             return open;
@@ -312,7 +325,7 @@ impl Bucket {
         }
     }
 
-    /// The status of the open commits of a producer. Their numbers are those of the producer.
+    /// Returns the status of the open commits of the producer. Their ids are those of the producer.
     pub fn list_pushed(&self) -> Vec<TransactionStatus> {
         let (state, now) = (self.state(), Instant::now());
         let status = |commit: &PushedCommit| {

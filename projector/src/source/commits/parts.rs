@@ -1,20 +1,23 @@
 //! The parts of a producer's commits ([`proto::model::pushed_commit`]).
 //!
-//! Each part has a state ([`PartState`]). The owner of its vbucket knows it: it has the failover log, and the branches that
-//! were given up. Of other vbuckets a projector has only the positions of epochs. A position on the branch of the part proves that an epoch
-//! has the part; a position on another branch proves nothing, so the owner is queried (`resolve.rs`). Until it answers the part counts
-//! as missing. So no part is taken for shown or lost by mistake.
+//! Each part has a state ([`PartState`]). The owner of its vbucket can determine the state, from
+//! the failover log and the given-up branches. Of vbuckets of other owners a projector has only the
+//! positions of epochs. A position on the branch of the part proves that an epoch has the part; a
+//! position on another branch proves nothing, so the owner is queried (`resolve.rs`). Until it
+//! answers the part counts as missing. So no part counts as shown or lost by mistake.
 //!
-//! - A commit is *open* until an epoch has all parts that are not lost. A commit with a single part left cannot be split, and is no longer
-//!   open. Epochs of one history only grow, so parts that were found in different epochs are all in the later one.
+//! - A commit is *open* until an epoch has all parts that are not lost. A commit with a single part
+//!   left cannot be split, and is no longer open. Epochs of one history only grow, so parts that
+//!   were found in different epochs are all in the later one.
 //! - Only an owner of a part that is not lost has the commit open.
-//! - SYNC names an open commit without the parts that are lost. That is safe: a vbucket that has left a branch never begins it again, so no
-//!   epoch will have such a part, whatever happens. A branch that an owner does not know may be about to begin, or the owner's disk has
-//!   lost it: then all epochs wait, until the producer commits again or an operator gives up the rest.
-//! - Readers of present documents of an open commit by id wait, unless this projector knows that no part is missing, from the owners or the
-//!   committing call.
-//! - What a hold waits for finds room beyond the bound on mutations that no epoch covers ([`super::awaited`]): otherwise the
-//!   hold would never end.
+//! - SYNC names an open commit without the parts that are lost. That is safe: a vbucket that has
+//!   left a branch never begins it again, so no epoch will have such a part, whatever happens. A
+//!   branch that an owner does not know may be about to begin, or the owner's disk has lost it:
+//!   then all epochs wait, until the producer commits again or an operator gives up the rest.
+//! - Readers of present documents of an open commit by id wait, unless this projector knows that no
+//!   part is missing, from the owners or the committing call.
+//! - Mutations that a hold waits for are accepted beyond the bound on mutations that no epoch
+//!   covers ([`super::awaited`]): otherwise the hold would never end.
 
 use proto::model::commits::TransactionEvent;
 use proto::model::history::Branches;
@@ -27,7 +30,7 @@ use proto::{Error, ErrorCode};
 use crate::source::view::bucket::{Bucket, SourceState};
 
 impl SourceState {
-    /// The state of a part, as far as this projector knows.
+    /// Returns the state of a part, as far as this projector knows it.
     fn part_state(&self, transaction: ProducerTransactionId, part: &PushedPart) -> PartState {
         if self.ownership.owned.contains(part.vbucket) {
             return self.own_part_state(part);
@@ -40,7 +43,7 @@ impl SourceState {
         reported.unwrap_or(PartState::Missing)
     }
 
-    /// The state of a part in a vbucket that this projector owns.
+    /// Returns the state of a part in a vbucket that this projector owns.
     pub(super) fn own_part_state(&self, part: &PushedPart) -> PartState {
         let none = Branches::new();
         let branches = self.logs.get(part.vbucket).unwrap_or(&none);
@@ -56,7 +59,7 @@ impl SourceState {
         }
     }
 
-    /// The parts that are not lost, with their states.
+    /// Iterates over the parts that are not lost, with their states.
     pub(super) fn parts_left<'c>(
         &self,
         commit: &'c PushedCommit,
@@ -75,12 +78,13 @@ impl SourceState {
         is_kept && left > 1 && !is_shown
     }
 
-    /// The commits of the producer that no epoch has.
+    /// Iterates over the open commits of the producer.
     pub(super) fn open_pushed(&self) -> impl Iterator<Item = &PushedCommit> {
         self.commits.pushed().filter(|commit| self.is_open_pushed(commit))
     }
 
-    /// The vbuckets of other owners whose parts no epoch has, as far as this projector knows.
+    /// Returns the vbuckets of other owners whose parts are in no epoch, as far as this projector
+    /// knows.
     pub(super) fn unsettled_parts(&self, commit: &PushedCommit) -> Vec<Participant> {
         let is_unsettled = |part: &&PushedPart| {
             let is_owned = self.ownership.owned.contains(part.vbucket);
@@ -90,7 +94,8 @@ impl SourceState {
         parts.map(|part| Participant::Vbucket(part.vbucket)).collect()
     }
 
-    /// The missing part of an open commit, unless this projector was informed that all parts are durable.
+    /// Returns the first missing part of an open commit; `None` if no part is missing, or if this
+    /// projector was informed that all parts are durable.
     pub(super) fn missing_part<'c>(&self, commit: &'c PushedCommit) -> Option<&'c PushedPart> {
         if self.open.complete.contains(&CommitId::Pushed(commit.transaction)) {
             return None;
@@ -99,14 +104,15 @@ impl SourceState {
         left.find(|(_, state)| *state == PartState::Missing).map(|(part, _)| part)
     }
 
-    /// The open commits that lack parts, as far as this projector knows.
+    /// Iterates over the open commits that lack parts, as far as this projector knows.
     fn incomplete_pushed(&self) -> impl Iterator<Item = &PushedCommit> {
         self.open_pushed().filter(|commit| self.missing_part(commit).is_some())
     }
 }
 
 impl Bucket {
-    /// Records the commits of a producer that a group has, before its documents are in the table.
+    /// Records the commits of a producer in a group, before the documents of the group are in the
+    /// table.
     pub(in crate::source) fn announce_pushed(&self, events: &[TransactionEvent]) {
         let is_pushed = |event: &&TransactionEvent| {
             matches!(event, TransactionEvent::Opened(OpenCommit::Pushed(_)))
@@ -117,7 +123,8 @@ impl Bucket {
         }
     }
 
-    /// Records that all parts of an open commit are durable. Another version of it may lack some.
+    /// Records that all parts of an open commit are durable. Another version of the commit may
+    /// still lack parts.
     pub fn complete_pushed(&self, commit: &PushedCommit) {
         let is_new = {
             let mut state = self.state();
@@ -129,12 +136,13 @@ impl Bucket {
         }
     }
 
-    /// True if some open commit may lack parts.
+    /// Returns true if some open commit may lack parts.
     pub fn has_incomplete_pushed(&self) -> bool {
         self.state().incomplete_pushed().next().is_some()
     }
 
-    /// The open commit that has made the change of a vbucket with this seqno, if it may lack parts.
+    /// Returns the open commit that made the change with this seqno in a vbucket, if the commit may
+    /// lack parts.
     pub fn incomplete_pushed_at(
         &self,
         vbucket: VbucketId,
@@ -150,7 +158,7 @@ impl Bucket {
         found.map(|commit| commit.transaction)
     }
 
-    /// The error for a reader of a document of a commit that lacks parts.
+    /// Returns the error for a reader of a document whose commit lacks parts.
     pub fn incomplete(&self, transaction: ProducerTransactionId) -> Error {
         let name = &self.info.name;
         let what = format!(

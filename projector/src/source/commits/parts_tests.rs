@@ -1,4 +1,4 @@
-//! Tests of the states of the parts of producers' commits, and of their effects.
+//! Tests the states of the parts of producers' commits, and the effects of these states.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use crate::source::pending::PendingChanges;
 
 const BUCKET: BucketId = BucketId(7);
 const TRANSACTION: ProducerTransactionId = ProducerTransactionId(1);
-/// The branch of all parts; the next constant is a later branch.
+/// The branch of all parts. [`LATER`] is a later branch.
 const BRANCH: u64 = 7;
 const LATER: u64 = 8;
-/// A vbucket of this projector; the next constant is a vbucket of another projector.
+/// A vbucket of this projector. [`OTHER`] is a vbucket of another projector.
 const OWN: VbucketId = VbucketId(0);
 const OTHER: VbucketId = VbucketId(1);
 

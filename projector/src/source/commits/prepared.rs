@@ -1,4 +1,5 @@
-//! The prepared transactions of a bucket: their outcome is not known here yet ([`proto::model::joint`]).
+//! The prepared transactions of a bucket, whose outcome this process does not know yet
+//! ([`proto::model::joint`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::transactions::room::Room;
 const HELD_WAIT: Duration = Duration::from_secs(5);
 
 impl SourceState {
-    /// Adds steps of transactions.
+    /// Adds steps of transactions to the record.
     pub(in crate::source) fn add_steps(&mut self, steps: &[TransactionEvent]) {
         steps.iter().for_each(|step| self.commits.add(step));
         if !steps.is_empty() {
@@ -29,7 +30,7 @@ impl SourceState {
 }
 
 impl Bucket {
-    /// Takes over the commits of the leading copy.
+    /// Replaces the commits with those of the leading copy.
     pub fn set_commits(&self, commits: NewestCommits) {
         let mut state = self.state();
         state.commits = commits;
@@ -37,14 +38,15 @@ impl Bucket {
         open.prepared.count(commits);
     }
 
-    /// Counts the changes of prepared transactions against the limit of all open ones from now on.
+    /// Makes the changes of prepared transactions count against `room`, the limit of all open
+    /// transactions.
     pub fn count_in(&self, room: &Arc<Room>) {
         let mut state = self.state();
         let SourceState { open, commits, .. } = &mut *state;
         open.prepared.count_in(room, commits);
     }
 
-    /// The size of the changes of all prepared transactions.
+    /// Returns the size of the changes of all prepared transactions, in bytes.
     pub fn prepared_bytes(&self) -> usize {
         self.state().open.prepared.all()
     }
@@ -53,12 +55,12 @@ impl Bucket {
         self.state().commits.has_prepared()
     }
 
-    /// A prepared transaction.
+    /// Returns a prepared transaction by its id.
     pub fn find_prepared(&self, transaction: TransactionId) -> Option<Arc<Prepared>> {
         self.state().commits.find_prepared(transaction).cloned()
     }
 
-    /// The transactions that this process has had as prepared for longer than a time.
+    /// Returns the transactions that this process has had as prepared for longer than `age`.
     pub fn prepared_for(&self, age: Duration) -> Vec<Arc<Prepared>> {
         let (state, now) = (self.state(), Instant::now());
         let is_old =
@@ -66,7 +68,7 @@ impl Bucket {
         state.commits.prepared().filter(is_old).cloned().collect()
     }
 
-    /// The status of the prepared transactions.
+    /// Returns the status of the prepared transactions.
     pub fn list_prepared(&self) -> Vec<TransactionStatus> {
         let (state, now) = (self.state(), Instant::now());
         let status = |prepared: &Arc<Prepared>| TransactionStatus {
@@ -89,8 +91,8 @@ impl Bucket {
         self.state().commits.prepared().map(|prepared| prepared.transaction).collect()
     }
 
-    /// Calls `look` after each change of the bucket until it returns a value. `None` if the bucket was removed, or another
-    /// copy leads.
+    /// Calls `look` after each change of the bucket until it returns a value. Returns `None` if the
+    /// bucket was removed, or another copy leads.
     pub(in crate::source) async fn until<T>(
         &self,
         mut look: impl FnMut() -> Option<T>,
@@ -107,8 +109,8 @@ impl Bucket {
         }
     }
 
-    /// Waits for the outcome of all transactions that are prepared now: they may be committed already, and their writers
-    /// know it.
+    /// Waits for the outcome of all transactions that are prepared now: they may be committed
+    /// already, and their clients informed.
     pub async fn decided(&self, wait: Duration) -> Result<()> {
         if !self.has_prepared() {
             return Ok(());
@@ -128,7 +130,8 @@ impl Bucket {
         })
     }
 
-    /// Waits for the outcome of prepared transactions that hold documents. `Held` if that takes long.
+    /// Waits for the outcome of the prepared transactions that lock documents with these ids.
+    /// Returns `Held` after `HELD_WAIT`.
     pub async fn unheld<'i>(&self, ids: impl Iterator<Item = &'i str> + Clone) -> Result<()> {
         if !self.has_prepared() {
             return Ok(());
@@ -149,7 +152,7 @@ impl Bucket {
     }
 }
 
-/// The error for a document that a prepared transaction holds.
+/// Returns the error for a document that a prepared transaction locks.
 pub(in crate::source) fn held(bucket: &str, id: &str, by: &Prepared) -> Error {
     let what = format!(
         "document {id:?} of bucket {bucket} is held by transaction {}, which is being committed",

@@ -62,7 +62,7 @@ pub(super) struct Session {
     pub(super) lease_until: Option<Instant>,
 }
 
-/// Groups for a follower.
+/// The answer to a follower that requests the next groups of the log.
 pub struct NextGroups {
     /// The number of the answer.
     pub answer: u64,

@@ -174,8 +174,9 @@ fn opens(commits: &NewestCommits, commit: &PushedCommit, has_missing: bool) -> b
         }
 }
 
-/// Checks that a bucket takes another open commit. A commit that another owner waits for always finds room, because all others may wait for
-/// it; its owner's limit bounds the number.
+/// Checks that a bucket can take another open commit; `TooBusy` at the limit. A commit that another
+/// owner waits for is always accepted, because refusing it could block the commits of all owners.
+/// The number of such commits is bounded by the limit at the other owner.
 fn check_room(
     bucket: &Bucket,
     commits: &NewestCommits,

@@ -1,4 +1,4 @@
-//! The parts of a producer's commits that other owners wait for, as their queries name them.
+//! The parts of a producer's commits that other owners wait for, according to their queries.
 //!
 //! A query counts for [`AWAITED_FOR`]: an owner that still waits repeats it sooner.
 
@@ -11,39 +11,41 @@ use tokio::time::Instant;
 
 /// The time for which a query counts as a wait.
 const AWAITED_FOR: Duration = Duration::from_secs(5);
-/// Transactions that other owners wait for: the open commits of a few of them.
+/// The limit of transactions that other owners wait for: the open commits of a few owners.
 const AWAITED_MAX: usize = 4 * OPEN_MAX;
 
 /// The waits of other owners.
 #[derive(Default)]
 pub(in crate::source) struct AwaitedParts {
-    /// The ends of missing parts, and the times of their queries.
+    /// The ends of missing parts, each with the time of its last query.
     ends: BTreeMap<VbucketId, (Seqno, Instant)>,
-    /// The transactions, and the times of their queries.
+    /// The awaited transactions, each with the time of its last query.
     transactions: BTreeMap<ProducerTransactionId, Instant>,
 }
 
 impl AwaitedParts {
-    /// Records that another owner waits for a part. Returns true if no recent wait covers as much of the vbucket.
+    /// Records that another owner waits for a part. Returns true unless a recent wait already
+    /// covers as much of the vbucket.
     pub fn wait_for(&mut self, vbucket: VbucketId, end: Seqno, now: Instant) -> bool {
         let before = self.end(vbucket, now).unwrap_or_default();
         self.ends.insert(vbucket, (before.max(end), now));
         before < end
     }
 
-    /// The end up to which another owner waits for mutations of a vbucket.
+    /// Returns the seqno up to which other owners wait for mutations of a vbucket.
     fn end(&self, vbucket: VbucketId, now: Instant) -> Option<Seqno> {
         let (end, queried_at) = self.ends.get(&vbucket)?;
         (now.duration_since(*queried_at) < AWAITED_FOR).then_some(*end)
     }
 
-    /// The ends up to which other owners wait for mutations of vbuckets.
+    /// Iterates over the vbuckets that other owners wait for, each with the last seqno that they
+    /// need.
     pub fn ends(&self, now: Instant) -> impl Iterator<Item = (VbucketId, Seqno)> {
         self.ends.keys().filter_map(move |of| Some((*of, self.end(*of, now)?)))
     }
 
-    /// Records that another owner waits for a transaction. Returns true if there was no recent wait for it. Beyond the
-    /// bound it is not recorded: the owner will repeat its query.
+    /// Records that another owner waits for a transaction. Returns true if there was no recent wait
+    /// for it. Beyond `AWAITED_MAX` nothing is recorded: the owner will repeat its query.
     pub fn wait_for_transaction(
         &mut self,
         transaction: ProducerTransactionId,
@@ -60,7 +62,7 @@ impl AwaitedParts {
         !is_known
     }
 
-    /// True if another owner has queried a transaction lately.
+    /// Returns true if another owner has recently queried a transaction.
     pub fn has_transaction(&self, transaction: ProducerTransactionId, now: Instant) -> bool {
         let queried_at = self.transactions.get(&transaction);
         queried_at.is_some_and(|queried_at| now.duration_since(*queried_at) < AWAITED_FOR)

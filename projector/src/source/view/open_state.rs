@@ -1,4 +1,4 @@
-//! The memory of a bucket about its prepared transactions and open commits, besides its record
+//! The state of a bucket's prepared transactions and open commits that is not in its record
 //! ([`crate::source::commits`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -13,16 +13,17 @@ use tokio::time::Instant;
 use super::awaited_parts::AwaitedParts;
 use super::prepared_bytes::PreparedBytes;
 
-/// Closed cuts before open joint commits that are remembered. More of them would make shorter epochs, not more.
+/// The limit of remembered closed cuts before open joint commits. More of them would make epochs
+/// shorter, not more frequent.
 const BEFORE_MAX: usize = 4;
 
-/// Halved commits that are remembered, for operators.
+/// The limit of halved commits that are remembered, for operators.
 const HALVED_MAX: usize = 16;
 
-/// The memory of a bucket about its prepared transactions and open commits.
+/// The unrecorded state of a bucket's prepared transactions and open commits.
 #[derive(Default)]
 pub(in crate::source) struct OpenState {
-    /// The times at which this process first had each of them.
+    /// The time at which this process first had each transaction or commit.
     since: BTreeMap<CommitId, Instant>,
     /// The states of the parts of other participants, as these have reported them.
     reported: BTreeMap<CommitId, BTreeMap<Participant, PartState>>,
@@ -87,20 +88,20 @@ impl OpenState {
         self.reported.remove(&id);
     }
 
-    /// Counts the ages of these commits, from now on unless they are counted already, and of no
-    /// others.
+    /// Starts the ages of the commits that have none yet: those that this process had when it
+    /// started, or received as a copy.
     pub fn count_ages(&mut self, ids: impl Iterator<Item = CommitId>) {
         let now = Instant::now();
         self.since = ids.map(|id| (id, self.since.get(&id).copied().unwrap_or(now))).collect();
     }
 
-    /// The time for which this process has had a prepared transaction or an open commit.
+    /// Returns the time for which this process has had a prepared transaction or an open commit.
     pub fn age(&self, id: CommitId, now: Instant) -> Duration {
         let since = self.since.get(&id);
         since.map_or(Duration::ZERO, |since| now.saturating_duration_since(*since))
     }
 
-    /// The state of the part of another participant, if that one has reported it.
+    /// Returns the state of another participant's part, if that participant has reported it.
     pub fn reported(&self, id: CommitId, participant: Participant) -> Option<PartState> {
         self.reported.get(&id)?.get(&participant).copied()
     }
@@ -115,7 +116,7 @@ impl OpenState {
         self.reported.entry(id).or_default().insert(participant, state) != Some(state)
     }
 
-    /// Remembers a commit of which another bucket has lost its part.
+    /// Records a commit of which another bucket has lost its part.
     pub fn add_halved(&mut self, transaction: TransactionId, lost_in: BucketId) {
         self.halved.push_back((transaction, lost_in));
         if self.halved.len() > HALVED_MAX {
@@ -123,7 +124,7 @@ impl OpenState {
         }
     }
 
-    /// Forgets cuts of a history that is lost.
+    /// Drops the closed cuts, because their history is lost.
     pub fn forget_cuts(&mut self) {
         self.before.clear();
     }

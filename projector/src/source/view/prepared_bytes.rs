@@ -9,27 +9,27 @@ use proto::model::joint::Prepared;
 
 use crate::transactions::room::{Room, TransactionReservation};
 
-/// The bytes of a bucket's prepared changes, among those of all open transactions of the projector.
+/// The bytes of a bucket's prepared changes, as a part of the limit of all open transactions.
 #[derive(Default)]
 pub(in crate::source) struct PreparedBytes {
-    /// `None` before the bucket is served.
+    /// The reservation of these bytes; `None` before the bucket is served.
     held: Option<TransactionReservation>,
     of: BTreeMap<TransactionId, usize>,
 }
 
 impl PreparedBytes {
-    /// Counts against a memory limit from now on.
+    /// Makes the bytes count against `room` from now on.
     pub fn count_in(&mut self, room: &Arc<Room>, commits: &NewestCommits) {
         self.held = Some(room.hold());
         self.count(commits);
     }
 
-    /// The bytes of all that is prepared.
+    /// Returns the bytes of all prepared changes.
     pub fn all(&self) -> usize {
         self.of.values().sum()
     }
 
-    /// Counts what is prepared now.
+    /// Updates the count to the transactions that are prepared now.
     pub fn count(&mut self, commits: &NewestCommits) {
         if self.of.is_empty() && !commits.has_prepared() {
             return;

@@ -11,7 +11,7 @@ use proto::{Error, ErrorCode, Result};
 pub struct RowRules {
     /// The name of the field or column with the id.
     pub id: String,
-    /// The size limit of a document.
+    /// The size limit of a document, in bytes.
     pub document_bytes_max: usize,
     /// The number of partitions of the version.
     pub partitions: u16,

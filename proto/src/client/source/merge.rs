@@ -267,8 +267,8 @@ impl Merge {
         vec![StreamMessage::History(logs)]
     }
 
-    /// Returns the change of an index once all streams have announced it, and lets them be read
-    /// further.
+    /// Returns the change of an index once all streams have announced it. The streams, which have
+    /// waited for each other, are then read again.
     fn index(&mut self) -> Result<Vec<StreamMessage>> {
         let held = self.parts.iter().filter(|part| !part.vbuckets.is_empty());
         let held = held.map(|part| match &part.held {

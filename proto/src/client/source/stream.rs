@@ -179,7 +179,7 @@ fn progress_of(parts: &[Part]) -> BackfillMessage {
 /// The backfill stream of one projector.
 struct Part {
     stream: ResultStream<BackfillMessage>,
-    /// The documents of its last message: ids and packed key-versions.
+    /// The documents of the last message: their ids and packed key-versions.
     documents: VecDeque<(String, Bytes)>,
     /// The progress in its snapshot: documents read, and total number of documents.
     progress: (u64, u64),

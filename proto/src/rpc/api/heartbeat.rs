@@ -11,8 +11,8 @@ use crate::model::moment::Moment;
 use crate::model::moves::MoveProgress;
 use crate::model::node::Role;
 
-/// The maximum time, after an epoch was superseded, for which a lease of it keeps the horizon from
-/// advancing, even if the lease is renewed.
+/// The maximum time, in ms, for which a lease of a superseded epoch keeps the horizon from
+/// advancing, even if the lease is renewed. The time begins when the next epoch is published.
 pub const LEASE_AGE_MS_MAX: u64 = 10 * 60 * 1000;
 
 /// The heartbeat of a process, sent about once a second and at important changes.

@@ -15,18 +15,18 @@ use crate::model::users::Privilege;
 pub struct CreateBucket {
     /// The name of the bucket.
     pub name: String,
-    /// The number of its vbuckets.
-    pub vbuckets: u16,
     /// The number of vbuckets of the bucket.
-    pub source: SourceKind,
+    pub vbuckets: u16,
     /// The kind of source that the bucket has.
-    pub projectors: u16,
+    pub source: SourceKind,
     /// The number of projectors that share the bucket's vbuckets. More than one only for a pushed
     /// bucket, whose mutations are independent; an embedded bucket needs one process that numbers
     /// all its mutations, so that statements are atomic.
-    pub copies: Option<u8>,
+    pub projectors: u16,
     /// The number of copies; `None` means one. Refused for a pushed bucket, whose producer has the
     /// second copy.
+    pub copies: Option<u8>,
+    /// IF NOT EXISTS: true if an existing bucket of this name is no error.
     pub if_not_exists: bool,
 }
 
@@ -49,7 +49,7 @@ impl CommandKind for CreateBucket {
     }
 }
 
-/// IF NOT EXISTS: true if an existing bucket of this name is no error.
+/// DROP BUCKET: removes a bucket with its documents and its indexes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DropBucket {
     /// The bucket to drop.

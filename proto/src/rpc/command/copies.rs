@@ -65,10 +65,9 @@ impl CommandKind for ChangeCopies {
     }
 }
 
-/// A projector's question, after its start, whether it may serve its vbuckets of an embedded
-/// bucket. The outcome is `Outcome::Lacks` if its files lack mutations that the last epoch covers:
-/// no other node has them, so the bucket is rolled back only after an operator has accepted the
-/// loss.
+/// The request of a projector, after its start, to serve its vbuckets of an embedded bucket. The
+/// outcome is `Outcome::Lacks` if its files lack mutations that the last epoch covers: no other
+/// node has them, so the bucket is rolled back only after an operator has accepted the loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenSource {
     /// The bucket to open.

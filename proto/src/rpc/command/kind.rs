@@ -60,9 +60,9 @@ pub enum Need {
     Indexes(Privilege, Vec<IndexId>),
     /// The sender must be the named user, or have [`Privilege::Admin`] on everything.
     Oneself(String),
-    /// As [`Self::Oneself`]; the sender must also have proved the present password. Otherwise the
-    /// holder of a token or certificate could set a password that stays valid when the token has
-    /// expired.
+    /// The sender must meet [`Self::Oneself`], and must have proved the present password. Otherwise
+    /// the holder of a token or certificate could set a password that stays valid when the token
+    /// has expired.
     OwnPassword(String),
     /// The sender must be this process of the cluster; users may not send the command.
     Process(Process),
@@ -113,8 +113,9 @@ pub struct Room {
 }
 
 impl Room {
-    /// The limit of the encoded size of an index apart from its definition, its places and its
-    /// moves, and of a bucket apart from its name and its vbuckets, in bytes. A few numbers fit.
+    /// The size limit of an encoded record, in bytes: of an index without its definition, its
+    /// places and its moves, and of a bucket without its name and its vbuckets. The rest are a few
+    /// numbers.
     pub const RECORD_BYTES_MAX: usize = 128;
 
     /// Returns the room of a bucket or a data set with this name, without vbuckets.

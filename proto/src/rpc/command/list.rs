@@ -9,7 +9,8 @@ use crate::model::catalog::Catalog;
 /// Declares [`Command`] with a variant for each kind, and its delegations to [`CommandKind`].
 macro_rules! commands {
     ($d:tt $($family:ident { $($name:ident,)* })*) => {
-        /// The result of an expression for the value of a `Command`, which is in scope, whatever its kind is.
+        /// Evaluates an expression for the value of a `Command`, bound to the given name, whatever
+        /// the kind of the command is.
         #[macro_export]
         macro_rules! of_command {
             ($d command:expr, $d value:ident => $d result:expr) => {

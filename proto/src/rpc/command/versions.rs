@@ -206,12 +206,12 @@ impl CommandKind for OwnPartitions {
     }
 }
 
-/// Begins the generation of an index over a version that is complete. From the leader.
+/// Begins to build a generation of an index over a complete version. Sent by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BuildVersion {
-    /// Begins to build a generation of an index over a complete version. Sent by the leader.
-    pub from: LocalIndexId,
     /// The serving generation.
+    pub from: LocalIndexId,
+    /// The bucket of the version.
     pub bucket: BucketId,
 }
 
@@ -227,11 +227,11 @@ impl CommandKind for BuildVersion {
     }
 }
 
-/// Makes the version that is loading current, and makes its generations replace the serving ones. From the leader.
+/// Makes the version that is being loaded the current one, and lets its generations of the indexes
+/// serve. Sent by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SwitchVersion {
-    /// Makes the version that is being loaded the current one, and lets its generations of the
-    /// indexes serve. Sent by the leader.
+    /// The bucket of the data set.
     pub data_set: BucketId,
     /// The version's number.
     pub version: u64,
@@ -245,10 +245,10 @@ impl CommandKind for SwitchVersion {
     }
 }
 
-/// Drops an old version without readers. From the leader.
+/// Removes an old version, which has no more readers. Sent by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DropVersion {
-    /// Removes an old version, which has no more readers. Sent by the leader.
+    /// The bucket of the data set.
     pub data_set: BucketId,
     /// The version's number.
     pub version: u64,

@@ -93,8 +93,9 @@ fn plain_value(text: &str) -> Option<Value> {
     }
 }
 
-/// Checks a document and finds the values of the wanted fields; if a name occurs twice, the last
-/// field counts. `None` if the parser has to decide.
+/// Checks a document and finds the values of the requested fields; of fields with one name, the
+/// last counts. Returns the document as text; `None` if this scanner cannot decide, so that the
+/// parser must read the document.
 fn scan<'a, N: AsRef<str>>(
     bytes: &'a [u8],
     wanted: &[N],

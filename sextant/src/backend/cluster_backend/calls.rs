@@ -1,4 +1,4 @@
-//! The calls of a cluster: each is sent to the service that answers it.
+//! The implementation of a cluster's calls: each is sent to the service that answers it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,9 +34,9 @@ use crate::backend::build_wait;
 use crate::backend::drain_wait;
 use crate::backend::transactions::{ClusterTransaction, find_commit, open_transactions};
 
-/// The pause before a member that lags is called again.
+/// The pause before a lagging member is called again.
 const BEHIND_PAUSE: Duration = Duration::from_millis(20);
-/// Time limit for the leader's status; beyond it the answer is that of another member.
+/// The time limit for the leader's status; after that, the answer of another member is returned.
 const LEADER_STATUS_WAIT: Duration = Duration::from_secs(2);
 
 #[async_trait]
@@ -110,7 +110,8 @@ impl Cluster for ClusterBackend {
         Ok(changed)
     }
 
-    /// Asks the leader if it answers, because the other members receive no reports of the nodes.
+    /// Returns the status from the leader, because the other members receive no reports of the
+    /// nodes; from another member if the leader does not answer.
     async fn status(&self) -> Result<CoordinatorStatus> {
         let status = self.coordinator().status().await?;
         let leader = status.leader.filter(|leader| *leader != status.node);

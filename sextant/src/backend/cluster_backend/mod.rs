@@ -1,5 +1,5 @@
-//! The cluster behind the ports of a process: scans and the catalog go to the router, commands to the coordinator,
-//! documents to the projector of their bucket.
+//! The cluster that the ports of a process use: scans and the catalog are sent to the router,
+//! commands to the coordinator, documents to the projector of their bucket.
 
 mod calls;
 mod reads;
@@ -27,26 +27,26 @@ use crate::audit::Attempt;
 use crate::auth::newest_users::NewestUsers;
 use crate::flow::Flow;
 
-/// The time limit of a statement's wait until the catalog of this process shows a committed command, or a name that
-/// another process has just created.
+/// The time limit of a statement's wait until the catalog of this process contains a committed
+/// command, or a name that another process has just created.
 const CATALOG_BEHIND: Duration = Duration::from_secs(2);
 
-/// The cluster behind the ports of a process.
+/// The cluster that the ports of a process use.
 pub struct ClusterBackend {
     calls: SourceCalls,
     kept: Arc<TransactionKeeper>,
     env: Env,
-    /// Identifies this process in request ids.
+    /// A number that identifies this process in request ids.
     client: u64,
     requests: AtomicU64,
-    /// The `cas` of the newest catalog that an answer to this process has named.
+    /// The highest `cas` of a catalog in the answers to this process.
     newest_cas: AtomicU64,
     /// The newest users that this process has received.
     users: Arc<NewestUsers>,
 }
 
 impl ClusterBackend {
-    /// A backend over a router and the other services.
+    /// Creates a backend over a router and the other services.
     pub fn new(
         router: Arc<Router>,
         directory: Arc<dyn Directory>,
@@ -60,7 +60,7 @@ impl ClusterBackend {
         Self { calls, kept, env, client, requests, newest_cas, users: Arc::default() }
     }
 
-    /// Sets the users, which a task follows; without this call there are none.
+    /// Sets the users, which a task keeps up to date; without this call there are none.
     pub fn with_users(self, users: Arc<NewestUsers>) -> Self {
         Self { users, ..self }
     }
@@ -75,7 +75,7 @@ impl ClusterBackend {
         self.calls.directory.coordinator()
     }
 
-    /// Clock, files, random numbers and tasks of this process.
+    /// Returns the clock, files, random numbers and tasks of this process.
     pub fn env(&self) -> &Env {
         &self.env
     }
@@ -85,7 +85,7 @@ impl ClusterBackend {
         self.calls.source(bucket)
     }
 
-    /// The oldest epoch that covers a write, from a member of the coordinators.
+    /// Returns the oldest epoch that covers a write, from a member of the coordinators.
     async fn covering(&self, write: &WritePosition, deadline: Instant) -> Result<Epoch> {
         let catalog = self.catalog();
         let missing = || Error::new(ErrorCode::Unknown, "the bucket of the last write was dropped");
@@ -97,8 +97,8 @@ impl ClusterBackend {
         asked.map(|covering| covering.oldest)
     }
 
-    /// Waits until the catalog of this process shows a committed change, and those of earlier answers. False if it does not within a time
-    /// limit.
+    /// Waits until the catalog of this process contains the change `cas`, and those of earlier
+    /// answers. Returns false after [`CATALOG_BEHIND`].
     async fn wait_cas(&self, cas: u64) -> bool {
         let cas = cas.max(self.newest_cas.fetch_max(cas, Ordering::Relaxed));
         let shown = self.calls.router.wait_catalog(|catalog| catalog.cas >= cas);
@@ -109,8 +109,8 @@ impl ClusterBackend {
         is_shown
     }
 
-    /// Runs a command. It returns after the catalog of this process shows what was changed, or the reason of a refusal: the session that
-    /// created something must find it with its next statement.
+    /// Runs a command. It returns after the catalog of this process contains the change, or the
+    /// reason of a refusal: the next statement of the session must find what was created.
     async fn propose(&self, proposal: Proposal, attempt: &Attempt) -> Result<Outcome> {
         let sequence = self.requests.fetch_add(1, Ordering::Relaxed);
         let request = Some(RequestId { client: self.client, sequence });

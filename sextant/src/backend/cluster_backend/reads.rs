@@ -1,4 +1,4 @@
-//! The leases and the rows of the router, counted.
+//! The leases and scans of the router, with counters.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::access::{BatchSource, EpochPin};
 use crate::backend::counters::Counters;
 
-/// A lease on an epoch.
+/// A lease of the router on an epoch.
 pub(super) struct Pin(pub PinnedEpoch);
 
 #[async_trait]
@@ -30,7 +30,7 @@ impl EpochPin for Pin {
     }
 }
 
-/// The batches of a scan.
+/// The batches of a scan of the router, which counts rows and times.
 pub(super) struct Batches {
     pub scan: ScanStream,
     pub began: Instant,

@@ -42,9 +42,10 @@ struct StartPlace {
 }
 
 impl Table {
-    /// Returns the connection that is dropped for a new one from an address: the oldest of the
-    /// address with the most places, if that has two more than the new one's address; otherwise the
-    /// oldest of all, if it has had its place for [`PATIENCE`].
+    /// Returns the number of the connection that is closed to make room for a new one. If the
+    /// address with the most places has at least two more than the address of the new connection,
+    /// the oldest connection of the former is closed. Otherwise the oldest of all is closed, if it
+    /// has had its place for [`PATIENCE`]; if not, `None`.
     fn makes_room(&self, newcomer: Option<IpAddr>, now: Instant) -> Option<u64> {
         let mut counts: BTreeMap<Option<IpAddr>, (usize, u64)> = BTreeMap::new();
         for (no, taken) in self.taken.iter().rev() {

@@ -16,7 +16,7 @@ use crate::pg::message::error::{WireError, WireResult};
 use crate::pg::session::known_settings::REPORTED;
 use crate::pg::session::settings::Settings;
 
-/// Size limit of a start-up packet, as in PostgreSQL.
+/// Size limit of a start-up packet, in bytes, as in PostgreSQL.
 const PACKET_BYTES_MAX: usize = 10_000;
 
 const CANCEL_REQUEST: u32 = 80_877_102;

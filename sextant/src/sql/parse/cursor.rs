@@ -124,7 +124,8 @@ impl<'a> Cursor<'a> {
         self.parser.index()
     }
 
-    /// Returns the tokens from an index up to the next token.
+    /// Iterates over the tokens from position `place` up to, and without, the next token to be
+    /// read.
     pub(super) fn tokens_from(&self, place: usize) -> impl Iterator<Item = &Token> {
         (place..self.parser.index()).map(|place| &self.parser.token_at(place).token)
     }

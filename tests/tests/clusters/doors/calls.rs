@@ -1,4 +1,4 @@
-//! Calls of the gRPC services.
+//! Tests the calls of the gRPC services.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ fn the_table_names_every_call() {
     assert_eq!(found, expected);
 }
 
-/// Makes a call about the bucket `b`.
+/// Makes a call with bucket `b` as its argument.
 async fn call(name: &str, channel: tonic::transport::Channel) -> Result<(), Status> {
     let mut admin = AdminClient::new(channel.clone());
     let mut ingest = IngestClient::new(channel.clone());
@@ -133,7 +133,7 @@ async fn each_call_is_for_those_who_have_its_privilege() {
     assert!(wrong.is_empty(), "{} of the table are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// True unless a refusal has the code of something else.
+/// Returns false if a refusal has a status code that belongs to another reason.
 fn is_coded(role: &Role, need: Need, answer: &Result<(), Status>) -> bool {
     let code = answer.as_ref().err().map(Status::code);
     match role.refusal(need) {

@@ -30,18 +30,19 @@ use tests::harness::{TestCluster, sql};
 use tokio::net::TcpListener;
 use tokio_postgres::{Client, NoTls};
 
-/// The need of a row of a table. `b` is the bucket that the users of these tests may have privileges on.
+/// The privilege that a request needs. `b` is the bucket on which the users of these tests may have
+/// privileges.
 #[derive(Clone, Copy, Debug)]
 enum Need {
-    /// A log-in is enough.
+    /// None: a log-in is sufficient.
     Own,
-    /// One of these privileges on `b`.
+    /// One of these privileges on bucket `b`.
     On(&'static [Privilege]),
-    /// The privilege on all.
+    /// This privilege on all buckets.
     All(Privilege),
 }
 
-/// A user of the tables.
+/// A user of the tables, with its privileges.
 #[derive(Clone, Debug)]
 struct Role {
     name: String,
@@ -51,7 +52,7 @@ struct Role {
 }
 
 impl Role {
-    /// The SQLSTATE of the refusal of something with a need; `None` if it is allowed.
+    /// Returns the SQLSTATE of the refusal of a request with this need; `None` if it is allowed.
     fn refusal(&self, need: Need) -> Option<&'static str> {
         let own = self.grants.on(self.bucket);
         match need {
@@ -64,7 +65,8 @@ impl Role {
         }
     }
 
-    /// True if an outcome agrees with the need. An allowed request may fail for another reason.
+    /// Returns true if an outcome (an SQLSTATE) agrees with the need. An allowed request may fail
+    /// for another reason.
     fn agrees(&self, need: Need, state: &str) -> bool {
         match self.refusal(need) {
             Some(refusal) => state == refusal,
@@ -82,7 +84,7 @@ struct Doors {
     names: Mutex<u64>,
 }
 
-/// The access through a port that knows the principal of all its clients.
+/// An access provider of a port that treats every client as one principal.
 struct As(Arc<Authorization>, Principal);
 
 impl AccessProvider for As {
@@ -157,13 +159,14 @@ impl Doors {
         UserId(*names)
     }
 
-    /// The grants of one privilege on a bucket.
+    /// Returns grants of one privilege on a bucket.
     fn on(&self, privilege: Privilege, bucket: &str) -> Grants {
         let own = [privilege].into_iter().collect();
         Grants { buckets: [(self.bucket(bucket), own)].into(), ..Grants::default() }
     }
 
-    /// A user without privileges, one of each privilege on `b`, and one of each on all.
+    /// Returns a user without privileges, one for each privilege on `b`, and one for each privilege
+    /// on all buckets.
     fn roles(&self) -> Vec<(Role, Principal)> {
         let mut grants = BTreeMap::from([("none".to_owned(), Grants::default())]);
         for privilege in Privilege::ALL {
@@ -183,7 +186,7 @@ impl Doors {
         Arc::new(As(Arc::clone(&self.authorization), principal.clone()))
     }
 
-    /// An SQL session of a principal.
+    /// Opens an SQL session of a principal.
     async fn client(&self, principal: &Principal) -> Client {
         let access = self.access_of(principal);
         let server = PgServer::new(access, self.trust(), self.env.clone(), PgConfig::default());
@@ -196,7 +199,7 @@ impl Doors {
         client
     }
 
-    /// The address of a gRPC port for a principal.
+    /// Returns the address of a gRPC port that serves one principal.
     async fn grpc(&self, principal: &Principal) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -208,7 +211,8 @@ impl Doors {
         address
     }
 
-    /// Doors that admit every client: the access through a port has a fixed principal.
+    /// Returns a log-in policy that admits every client, since the access of a port has a fixed
+    /// principal.
     fn trust(&self) -> Arc<sextant::auth::login_policy::LoginPolicy> {
         sextant::auth::login_policy::LoginPolicy::trust(&self.env)
     }

@@ -1,4 +1,4 @@
-//! Paths of the HTTP port.
+//! Tests the paths of the HTTP port.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 use super::{Doors, Need, Principal};
 
-/// The paths with their needs. Any other path is absent for all clients.
+/// The paths with the privileges that they need. Any other path is absent for all clients.
 const PAGES: &[(&str, Need)] = &[
     ("/status", Need::All(Monitor)),
     ("/metrics", Need::All(Monitor)),
@@ -33,7 +33,7 @@ fn the_table_names_every_path() {
 }
 
 impl Doors {
-    /// The address of an HTTP port for a principal.
+    /// Returns the address of an HTTP port that serves one principal.
     async fn http(&self, principal: &Principal) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");

@@ -1,4 +1,4 @@
-//! Statements.
+//! Tests the privileges of SQL statements.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -19,10 +19,11 @@ const DEFINE: Need = Need::On(&[Define]);
 const MOVE: Need = Need::On(&[Rebalance]);
 const MOVE_ALL: Need = Need::All(Rebalance);
 const ADMIN: Need = Need::All(Privilege::Admin);
-/// The need of statements that first find an index by name.
+/// The need of statements that look up an index by name before they check a privilege.
 const LISTED: Need = Need::Own;
 
-/// The statements with their needs. Those that succeed leave everything as it was, or what they change is put back by `RESTORE`.
+/// The statements with the privileges that they need. A successful statement changes nothing, or
+/// `RESTORE` undoes its change.
 const STATEMENTS: &[(&str, Need)] = &[
     ("CREATE BUCKET IF NOT EXISTS b WITH (vbuckets = 4)", Need::All(Define)),
     ("CREATE BUCKET IF NOT EXISTS b FROM FILES", Need::All(Define)),
@@ -112,11 +113,11 @@ const STATEMENTS: &[(&str, Need)] = &[
 /// Kinds of statements whose answer for an unknown number does not depend on privileges; other tests cover them.
 const ELSEWHERE: [&str; 1] = ["Admin::CancelTransaction"];
 
-/// The statements that restore what the tested ones may have changed.
+/// The statements that undo the changes of tested statements.
 const RESTORE: &str = "CANCEL DRAIN NODE 'INDEXER'; CREATE INDEX IF NOT EXISTS made ON b (name) WITH (defer_build = true); \
                        ALTER BUCKET b SET (copies = 1)";
 
-/// The kinds of a statement: its variant, and that of the value in it.
+/// Returns the kinds of a statement: its variant, and the variant of the value in it.
 fn kinds(statement: &Statement) -> Vec<String> {
     let printed = format!("{statement:?}");
     let words: Vec<&str> = printed.split(|c: char| !c.is_alphanumeric()).collect();
@@ -126,7 +127,7 @@ fn kinds(statement: &Statement) -> Vec<String> {
     }
 }
 
-/// The variants of an enumeration in the text of the parser's output.
+/// Returns the variants of an enumeration in the source text of the parser's output.
 fn variants(text: &str, name: &str) -> Vec<String> {
     let begin = text.find(&format!("pub enum {name} {{")).expect("the enumeration");
     let body = &text[begin..begin + text[begin..].find("\n}\n").expect("its end")];
@@ -165,7 +166,7 @@ fn the_table_names_every_statement() {
     assert_eq!(found, expected);
 }
 
-/// Runs a statement; returns its SQLSTATE, empty if it succeeds.
+/// Runs a statement; returns its SQLSTATE, empty after success.
 async fn run(client: &Client, sql: &str) -> String {
     let ran = match sql {
         _ if sql.ends_with("FROM STDIN") => copy_in(client, sql).await,
@@ -213,7 +214,7 @@ async fn each_statement_is_for_those_who_have_its_privilege() {
     assert!(wrong.is_empty(), "{} of the table are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Statements about a node, with their needs.
+/// Statements about a node, with the privileges that they need.
 const OF_A_NODE: [(&str, Need); 6] = [
     ("DRAIN NODE 'NODE'", MOVE_ALL),
     ("CANCEL DRAIN NODE 'NODE'", MOVE_ALL),

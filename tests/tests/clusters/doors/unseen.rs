@@ -1,4 +1,4 @@
-//! A bucket on which a user has no privilege does not exist for it.
+//! Tests that a bucket on which a user has no privilege does not exist for that user.
 
 use proto::model::users::Privilege;
 use tests::harness::sql;
@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 
 use super::{Doors, Grants, Principal};
 
-/// The answer to a statement: its rows, or its error with all fields.
+/// Returns the answer to a statement as text: its rows, or its error with all fields.
 async fn answer(client: &Client, sql: &str) -> String {
     match client.simple_query(sql).await {
         Ok(messages) => format!("{messages:?}"),

@@ -1,4 +1,4 @@
-//! A privilege that is withdrawn counts from the next call on.
+//! Tests that the withdrawal of a privilege takes effect from the next call on.
 
 use futures::TryStreamExt;
 use proto::model::users::Privilege;
@@ -80,7 +80,8 @@ async fn a_user_that_is_dropped_does_nothing_any_more_and_a_new_one_of_its_name_
     assert_eq!(sql::value(&client, "SELECT count(*) FROM i").await, "2");
 }
 
-/// The users of these tests are not in the state, which is checked last: 42704 means "allowed".
+/// The users of these tests are not in the replicated state. The state is checked last, so the
+/// error 42704 means that the command is allowed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_password_is_changed_by_who_knows_it_and_not_by_who_has_a_token_or_a_certificate() {
     let doors = Doors::start().await;

@@ -6,8 +6,9 @@ use proto::model::range_split::DerivedSlice;
 
 use crate::state::context::StateContext;
 
-/// The places of the slices of a generation that derives from the one that serves: each slice is placed where its parent slice is, so
-/// that the nodes can make it from their own data. `None` if it does not derive, or if a node there may not receive slices.
+/// Returns the placement of a generation that derives from the serving one: each slice is placed
+/// with its parent slice, so that the nodes can build it from their own data. `None` if the
+/// generation does not derive, or if one of these nodes may not receive slices.
 pub(super) fn derived_placement(
     state: &StateContext,
     info: &IndexInfo,

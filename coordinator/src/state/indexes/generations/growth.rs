@@ -1,6 +1,6 @@
-//! Indexes that get more slices by themselves. The leader finds indexes whose slices are too large (`leader/generations/growth.rs`,
-//! `splits.rs`); each gets a new generation with more slices, as `ALTER INDEX … SET (slices = n)` would begin it, or with one slice split
-//! in place.
+//! Indexes that grow automatically. The leader finds indexes whose slices are too large
+//! (`leader/generations/growth.rs`, `splits.rs`); each gets a new generation with more slices, as
+//! `ALTER INDEX … SET (slices = n)` would begin it, or with one slice split in place.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use crate::state::indexes::generations::begin;
 use crate::state::indexes::generations::derived::derived_placement;
 
 impl Apply for GrowIndex {
-    /// Begins a generation with more slices.
+    /// Begins a generation with more slices; changes nothing if the index has changed since the
+    /// leader's decision.
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let slices = self.slices;
         let Some(info) = growing(state, self.from) else { return nothing() };
@@ -32,8 +33,9 @@ impl Apply for GrowIndex {
 }
 
 impl Apply for SplitSlice {
-    /// Begins a generation in which a slice is split in place. On other places all slices would be built from the source, which is more
-    /// than the split of one slice is worth: an index with a host that may receive nothing waits.
+    /// Begins a generation in which a slice is split in place, on the nodes that have it. Elsewhere
+    /// all slices would be rebuilt from the source, which costs more than the split is worth. So
+    /// nothing happens while one of these nodes may not receive slices.
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let Some(info) = growing(state, self.from) else { return nothing() };
         let Some(spec) = info.spec.with_split(self.slice, &self.at) else { return nothing() };
@@ -46,13 +48,13 @@ impl Apply for SplitSlice {
     }
 }
 
-/// An index that grows automatically; `None` if it was changed since the leader looked.
+/// Returns an index that grows automatically; `None` if it has changed since the leader's decision.
 fn growing(state: &StateContext, from: LocalIndexId) -> Option<Arc<IndexInfo>> {
     let grows = state.indexes.slice_bytes_max().contains_key(&from.index);
     state.indexes.get(from.index).filter(|_| grows && state.can_grow(from)).cloned()
 }
 
-/// Checks a size from which on an index is to get more slices.
+/// Checks the slice size from which an index grows.
 pub(in crate::state::indexes) fn check_slice_bytes_max(spec: &IndexSpec, bytes: u64) -> Result<()> {
     if bytes != 0 && bytes < SLICE_BYTES_MAX_LEAST {
         let what = format!(

@@ -51,7 +51,7 @@ impl Apply for BuildGeneration {
     }
 }
 
-/// Begins a generation over the bucket of the present one.
+/// Begins a generation over the bucket of the named one.
 fn begin(
     state: &mut StateContext,
     info: &IndexInfo,
@@ -64,7 +64,7 @@ fn begin(
     Ok((Outcome::Generation(id), changed_if(true)))
 }
 
-/// The next generation of an index, over a bucket, if there is room for it.
+/// Returns the next generation of an index, over a bucket; an error if there is no room for it.
 pub(in crate::state) fn new_generation(
     state: &StateContext,
     info: &IndexInfo,
@@ -99,7 +99,7 @@ pub(in crate::state) fn new_generation(
     })
 }
 
-/// Checks that an index may get another definition, and returns the generation that has the present one.
+/// Checks that the definition of an index may change, and returns the named generation.
 fn check_change(state: &StateContext, index: IndexId, spec: &IndexSpec) -> Result<Arc<IndexInfo>> {
     let info = state.index_of_command(index)?;
     let name = &info.spec.name;
@@ -130,7 +130,7 @@ pub(super) fn check_not_built(state: &StateContext, info: &IndexInfo) -> Result<
 }
 
 impl Apply for IndexReady {
-    /// All slices of a generation can be read: it serves from now on, and the previous one retires.
+    /// Makes a generation serve whose slices can all be read, and retires the previous one.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let id = LocalIndexId { index: self.index, generation: self.generation };
         // The generation may have been cancelled, dropped or made ready since the leader looked.
@@ -155,7 +155,7 @@ impl Apply for IndexReady {
 }
 
 impl Apply for DropGeneration {
-    /// Removes a retired generation. The nodes drop what they have of it.
+    /// Removes a retired generation. The nodes drop their data of it.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let id = self.generation;
         let other = state.indexes.others().get(&id);
@@ -168,8 +168,8 @@ impl Apply for DropGeneration {
 }
 
 impl Apply for CancelBuild {
-    /// Removes what is being built: a whole index, or the generation that was to replace the serving one. The nodes
-    /// drop what they have of it.
+    /// Cancels a build: removes a whole index, or the generation that was to replace the serving
+    /// one. The nodes drop their data of it.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let info = state.index_of_command(self.index)?;
         let is_first = info.state == IndexState::Backfill;

@@ -10,8 +10,9 @@ use proto::{Error, ErrorCode, Result};
 use crate::state::indexes::state::IndexesState;
 
 impl IndexesState {
-    /// True if a generation with more slices may be begun for an index that serves. One more is left for a statement, which would otherwise
-    /// be refused until a retired generation is dropped.
+    /// Returns true if a generation with more slices may be begun for a serving index. One further
+    /// generation stays possible for a statement, which would otherwise be refused until a retired
+    /// generation is dropped.
     pub(in crate::state) fn can_grow(&self, from: LocalIndexId) -> bool {
         let serves = self
             .get(from.index)
@@ -20,7 +21,8 @@ impl IndexesState {
         serves && self.next_generation(from.index).is_none() && count + 1 < GENERATIONS_MAX
     }
 
-    /// Returns a topology of a generation by its number. A member that lags may not have the newest topologies yet.
+    /// Returns a topology of a generation by its number. A member that lags may lack the newest
+    /// topologies.
     pub(in crate::state) fn topology(
         &self,
         id: LocalIndexId,

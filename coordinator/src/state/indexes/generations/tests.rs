@@ -15,7 +15,7 @@ fn generation(number: u32) -> LocalIndexId {
     LocalIndexId { index: INDEX, generation: Generation(number) }
 }
 
-/// The command that gives the index other slices.
+/// Returns the command that changes the number of slices of the index.
 fn with_slices(state: &StateContext, slices: u16) -> Proposal {
     let info = &state.indexes.named()[&INDEX].info;
     let spec = Box::new(IndexSpec { slices, ..(*info.spec).clone() });
@@ -26,7 +26,7 @@ fn ready(number: u32) -> Command {
     Command::IndexReady(IndexReady { index: INDEX, generation: Generation(number) })
 }
 
-/// Serving as generation 1, with generation 2 of eight slices being built.
+/// Returns a state in which generation 1 serves and generation 2, of eight slices, is being built.
 fn building() -> StateContext {
     let mut state = serving(1);
     let command = with_slices(&state, 8);
@@ -34,7 +34,7 @@ fn building() -> StateContext {
     state
 }
 
-/// Serving as generation 2, and generation 1 retired.
+/// Returns a state in which generation 2 serves and generation 1 is retired.
 fn switched() -> StateContext {
     let mut state = building();
     done(&mut state, ready(2));
