@@ -186,7 +186,7 @@ impl LateCommitStore {
         self.spiller.dispose(parts);
     }
 
-    /// Waits, for at most [`WAIT_MAX`], until changes of `bytes` bytes fit in memory; a running
+    /// Waits, for at most `WAIT_MAX`, until changes of `bytes` bytes fit in memory; a running
     /// spill may free memory.
     pub async fn room(&self, bytes: u64) {
         self.spiller.room(bytes, WAIT_MAX).await;

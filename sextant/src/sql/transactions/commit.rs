@@ -3,7 +3,7 @@
 //! Changes in one bucket are committed by one call. Changes in several buckets are committed in two
 //! phases ([`proto::model::joint`]): the bucket with the lowest number decides when all others have
 //! prepared. The client gets the answer after the decision: a bucket that does not finish within
-//! [`FINISH_WAIT`] finishes later without the session, and readers of its newest state wait until
+//! `FINISH_WAIT` finishes later without the session, and readers of its newest state wait until
 //! then.
 
 use std::sync::Arc;
