@@ -148,7 +148,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the timer of a connection from the system's table, found by the ports of its two ends.
+    /// Returns the column `tm->when` of a TCP connection in the table of the kernel, found by the ports
+    /// of its two ends; `None` if the table does not have the connection.
     fn timer(local: SocketAddr, remote: SocketAddr) -> Option<String> {
         let ends = [local, remote].map(|end| format!(":{:04X}", end.port()));
         let table = std::fs::read_to_string("/proc/net/tcp").expect("a table of connections");

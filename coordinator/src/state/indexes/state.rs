@@ -65,7 +65,7 @@ impl IndexesState {
         self.all().map(|record| &record.info)
     }
 
-    /// Returns the named generation of an index.
+    /// Returns the generation that the name of an index means; `None` if there is no such index.
     pub(in crate::state) fn get(&self, index: IndexId) -> Option<&Arc<IndexInfo>> {
         self.named.get(&index).map(|record| &record.info)
     }

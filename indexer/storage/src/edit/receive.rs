@@ -45,7 +45,7 @@ pub struct ReceivedFiles {
     unsynced_bytes: u64,
 }
 
-/// The results of storing some pieces.
+/// The result of storing some of the pieces in which a slice is received.
 struct StoredPieces {
     open: Option<PartWriter>,
     complete: BTreeMap<u64, UnsyncedFile>,

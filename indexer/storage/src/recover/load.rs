@@ -28,7 +28,7 @@ use crate::index::local_index::LocalIndex;
 use crate::node::context::EngineContext;
 use crate::read::count::count;
 
-/// Opens the remaining fragments and makes the index readable.
+/// Opens the fragments that recovery has not opened yet, and makes the index readable.
 pub fn load(index: &LocalIndex, files: &DataFiles) -> Result<()> {
     let loaded = open_and_show(index, files);
     let trouble = loaded.as_ref().err().map(|error| Arc::new(error.to_string()));

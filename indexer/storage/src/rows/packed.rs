@@ -50,7 +50,7 @@ pub fn put(out: &mut Vec<u8>, entry: PackedEntry<'_>) {
     }
 }
 
-/// Iterates over the entries of a state. An unreadable entry ends the iteration: blocks are checked
+/// Iterates over the packed entries of a document's state. An unreadable entry ends the iteration: blocks are checked
 /// before they are read.
 pub fn entries(state: &[u8]) -> impl Iterator<Item = PackedEntry<'_>> {
     let mut rest = state;

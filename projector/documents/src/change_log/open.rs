@@ -48,7 +48,7 @@ impl Default for ChangeLogOptions {
 pub struct EventPlace {
     /// The LSNs of the beginning and the end of the event's group.
     pub group: Range<Lsn>,
-    /// LSN of the event's item.
+    /// The LSN of the log item that contains the event.
     pub item: Lsn,
     /// The number of bytes of the item.
     pub item_bytes: u32,

@@ -47,7 +47,7 @@ enum StepRuns {
     Tail(Vec<RunEntry>),
     /// Runs in a closed segment whose side file is not written yet.
     Closed(Arc<SegmentIndex>),
-    /// Runs in the side file of a closed segment.
+    /// A list of runs that is in the side file of a closed segment.
     File,
 }
 

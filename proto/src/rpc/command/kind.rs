@@ -118,7 +118,8 @@ impl Room {
     /// numbers.
     pub const RECORD_BYTES_MAX: usize = 128;
 
-    /// Returns the room of a bucket or a data set with this name, without vbuckets.
+    /// Returns the room that the record of a bucket or a data set takes in the state: its name and a
+    /// fixed number of bytes. The caller adds the vbuckets.
     pub fn of_name(name: &str) -> Self {
         Self { definition_bytes: name.len() + Self::RECORD_BYTES_MAX, ..Self::default() }
     }
