@@ -15,8 +15,8 @@
 //! | `restart` | the *restart timestamp* is known: the cut from which mutations are applied again | at once |
 //! | `rollback` | the epochs above the rollback point are dead, and the next epoch is published | when each live indexer has applied it |
 //!
-//! That next epoch ends at the failover timestamp, has the rollback point as its parent, and a
-//! number above all numbers ever used. An indexer whose newest epoch is above the point rolls back
+//! The epoch that ends a rollback has the failover timestamp as its cut, the rollback point as its
+//! parent, and a number above all numbers ever used. An indexer whose newest epoch is above the point rolls back
 //! to the point before it applies any other epoch. The catalog lists the dead epochs
 //! ([`DeadEpochs`]), so the indexer may have been down during the whole rollback. A slice that
 //! cannot roll back that far is dropped and fetched from a copy that could; without such a copy the

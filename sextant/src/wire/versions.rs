@@ -6,8 +6,8 @@
 //! the ranges have a common version, the caller repeats the request in the newest one, and uses it
 //! for later requests; otherwise the call fails. The reply has the version of the request.
 //!
-//! A release that changes an encoding supports the old and the new version for one release; `codec`
-//! then needs the version.
+//! From `v0.1.0` on, a release that changes an encoding supports the old and the new version for one
+//! release; `codec` then needs the version. Until then a change raises both ends of the range.
 
 use std::fmt;
 use std::str::FromStr;

@@ -11,7 +11,7 @@ use super::svg;
 /// The maximum number of characters in a line of text.
 const LINE_CHARS_MAX: usize = 120;
 
-const INTRODUCTION: &str = "Sextant as its users meet it: the release binary, over SQL. All servers ran on one machine \
+const INTRODUCTION: &str = "Sextant as its users meet it: the published binary, over SQL. All servers ran on one machine \
     and in one run; clients shared its processors. This file is made by `bench report`.";
 const READING: &str = "In each round the servers take turns, and their order changes. A cell has the median of the \
     rounds, and in parentheses the minimum and the maximum. *CPU* is the CPU time of the server, of all its processes, in \
