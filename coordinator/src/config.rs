@@ -12,23 +12,23 @@ use crate::raft::RaftConfig;
 pub struct Config {
     /// The node id of this member.
     pub node: NodeId,
-    /// The ids and addresses of the members at the first start. Without a log these are the members
-    /// of a new cluster, unless this member is not among them: then it waits until their cluster
-    /// adds it. An existing log names its own members.
+    /// The ids and addresses of the members, for the first start. If the list contains this
+    /// member, its members form a new cluster. If not, this member waits until an existing
+    /// cluster adds it. A member with a log takes the members from the log instead.
     pub members: Vec<(NodeId, String)>,
     /// The directory of this member's log. No other process may use it.
     pub dir: PathBuf,
-    /// The shortest interval between two stability timestamps, in ms, unless a caller waits for
-    /// one.
+    /// The shortest interval between two epochs, in ms. A caller that waits for an epoch gets one
+    /// sooner.
     pub tick_ms: u64,
     /// True if the operator asked for a new cluster, although the directory belongs to a cluster whose log is lost.
     pub force_new_cluster: bool,
-    /// True if the operator asked to continue all numbers above the known ones, because the directory was restored from
-    /// an older copy.
+    /// True if the operator asked to skip numbers, because the directory was restored from an
+    /// older copy: new epochs, catalogs and ids then begin above all numbers that nodes report.
     pub skip_epochs: bool,
     /// The settings of moves.
     pub moves: MoveSettings,
-    /// Raft's own settings.
+    /// The settings of the replicated log.
     pub raft: RaftConfig,
 }
 

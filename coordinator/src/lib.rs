@@ -33,11 +33,11 @@ mod state;
 
 pub use config::Config;
 pub use leader::MoveSettings;
-pub use raft::{RaftConfig, has_log, sender_of_message, was_removed};
+pub use raft::{RaftConfig, has_log, removed_error, sender_of_message};
 pub use service::Coordinator;
 pub use state::check_reserve;
 
-/// The pure parts, for simulations that step them directly.
+/// The modules without I/O, for simulations that step them directly.
 #[cfg(feature = "testing")]
 pub mod testing {
     pub use crate::fuzz;

@@ -22,12 +22,13 @@ use crate::state::{Decisions, Effect, StateContext};
 /// The version of a record's encoding: its first byte.
 const RECORD_VERSION: u8 = 2;
 
-/// The size limit of what a message contains besides a snapshot, in bytes.
+/// The size limit of the bytes of a message in addition to its snapshot.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 
 // A snapshot must fit in one message between members.
 const _: () = assert!(STATE_BYTES_MAX + ENVELOPE_BYTES_MAX <= MESSAGE_BYTES_MAX);
 
+/// A command in the log, as it is encoded: the proposal and the leader's decisions about it.
 #[derive(Serialize, Deserialize)]
 struct Record {
     decided: Decisions,
@@ -56,7 +57,7 @@ fn decode_record(bytes: &[u8]) -> Result<Record> {
     }
 }
 
-/// A member's copy of the state.
+/// A member's copy of the state, with counters by which readers notice changes.
 pub struct Replica {
     view: Mutex<ReplicaView>,
     changes: watch::Sender<u64>,
@@ -64,7 +65,7 @@ pub struct Replica {
     users_changes: watch::Sender<u64>,
 }
 
-/// The state, and the catalog that is built from it.
+/// The state, and the catalog that is derived from it.
 pub struct ReplicaView {
     /// The replicated state that this member has applied.
     pub state: StateContext,
@@ -73,7 +74,7 @@ pub struct ReplicaView {
 }
 
 impl Replica {
-    /// An empty state.
+    /// Creates a replica with an empty state.
     pub fn new() -> Arc<Self> {
         let state = StateContext::default();
         let catalog = Arc::new(state.catalog());
@@ -90,7 +91,7 @@ impl Replica {
         lock(&self.view)
     }
 
-    /// Returns a receiver that wakes at each change.
+    /// Returns a receiver that wakes at each change of the state.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -105,7 +106,8 @@ impl Replica {
         self.users_changes.subscribe()
     }
 
-    fn changed(&self, of_catalog: bool, of_users: bool) {
+    /// Counts a change, so that waiting readers wake.
+    fn wake_readers(&self, of_catalog: bool, of_users: bool) {
         self.changes.send_modify(|count| *count += 1);
         if of_catalog {
             self.catalog_changes.send_modify(|count| *count += 1);
@@ -116,7 +118,7 @@ impl Replica {
     }
 }
 
-/// The state machine that maintains a [`Replica`].
+/// The state machine that applies the log's commands to a [`Replica`].
 pub struct Machine(pub Arc<Replica>);
 
 impl StateMachine for Machine {
@@ -133,7 +135,7 @@ impl StateMachine for Machine {
         let catalog_cas = view.state.catalog_cas();
         drop(view);
         if !effects.is_empty() {
-            self.0.changed(of_catalog, effects.contains(&Effect::UsersChanged));
+            self.0.wake_readers(of_catalog, effects.contains(&Effect::UsersChanged));
         }
         Ok(AppliedCommand { outcome, catalog_cas })
     }
@@ -152,7 +154,7 @@ impl StateMachine for Machine {
         }
         view.catalog = Arc::new(view.state.catalog());
         drop(view);
-        self.0.changed(true, false);
+        self.0.wake_readers(true, false);
         Ok(())
     }
 
@@ -165,7 +167,7 @@ impl StateMachine for Machine {
         let mut view = self.0.view();
         *view = ReplicaView { catalog: Arc::new(state.catalog()), state };
         drop(view);
-        self.0.changed(true, true);
+        self.0.wake_readers(true, true);
         Ok(())
     }
 }

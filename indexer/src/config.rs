@@ -12,13 +12,14 @@ use storage::StoreOptions;
 /// network.
 const MOVE_BYTES_PER_S_MAX: u64 = 1 << 30;
 
-/// Default number of concurrent shard scans. Each may use a blocking thread: the number suffices
-/// for many cores and disks, and is an eighth of all such threads, so that epochs and flushes
+/// Default limit of concurrent shard scans. Each may use a blocking thread. The number suffices
+/// for many cores and disks. It is an eighth of all blocking threads, so that epochs and flushes
 /// always find one.
 const SCANS_MAX: usize = 64;
-/// Default bytes of rows in a full batch: a few hundred rows share the cost of a batch.
+/// Default size, in bytes, at which a batch of rows is full. A few hundred rows share the cost of
+/// a batch.
 const SCAN_BATCH_BYTES: usize = 64 << 10;
-/// Minimum memory for scans, and for the queue of a bucket, in bytes.
+/// Minimum of the memory limit for scans, and of the limit for the queue of a bucket, in bytes.
 const BYTES_MIN: u64 = 8 << 20;
 
 /// Settings of an indexer.
@@ -30,21 +31,22 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Settings of the storage engine.
     pub store: StoreOptions,
-    /// Longest time between two heartbeats, which are also sent after changes.
+    /// Longest time between two heartbeats. Heartbeats are also sent at once after some changes.
     pub heartbeat: Duration,
     /// Pause before another attempt to reach a peer.
     pub retry: Duration,
-    /// Maximum number of concurrent shard scans; further scans wait until their time-out.
+    /// Maximum number of concurrent shard scans. Further scans wait until their time-out.
     pub scans_max: usize,
     /// Memory limit of all shard scans together, in bytes; `None` means an eighth of the engine's
     /// memory.
     pub scan_memory_total_bytes: Option<usize>,
     /// Memory limit of one shard scan, in bytes; `None` uses the limit of all scans together.
     pub scan_memory_each_bytes: Option<usize>,
-    /// Bytes of rows in a full batch of a shard scan; a batch has at least one row.
+    /// Size, in bytes, at which a batch of rows of a shard scan is full. A batch has at least one
+    /// row.
     pub scan_batch_bytes: usize,
-    /// Maximum bytes of a bucket's frames that wait for their epoch; `None` means an eighth of the
-    /// engine's memory.
+    /// Limit of a bucket's received mutations that wait for their epoch, in bytes; `None` means
+    /// an eighth of the engine's memory.
     pub queue_bytes_max: Option<u64>,
     /// Rate limit of each move, in bytes per second.
     pub move_bytes_per_s_max: u64,
@@ -72,12 +74,12 @@ impl Config {
         (self.store.memory_bytes / 8).max(BYTES_MIN)
     }
 
-    /// Returns the maximum bytes of a bucket's frames that wait for their epoch.
+    /// Returns the limit of a bucket's received mutations that wait for their epoch, in bytes.
     pub fn queue_bytes_max(&self) -> u64 {
         self.queue_bytes_max.unwrap_or_else(|| self.eighth_of_memory())
     }
 
-    /// The admission limits of shard scans.
+    /// Returns the limits for the admission of shard scans: their number and their memory.
     pub fn scan_limits(&self) -> AdmissionLimits {
         let eighth = || usize::try_from(self.eighth_of_memory()).unwrap_or(usize::MAX);
         let bytes_max = self.scan_memory_total_bytes.unwrap_or_else(eighth);

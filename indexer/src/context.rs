@@ -1,4 +1,4 @@
-//! The context of a node that its followers, moves and service share.
+//! The context of a node: the services and the state that its followers, moves and service share.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -31,17 +31,20 @@ pub struct NodeContext {
     pub directory: Arc<dyn Directory>,
     /// The storage engine.
     pub store: Arc<StorageEngine>,
-    /// Incremented at each received catalog.
+    /// A counter of the catalogs that this node has received; watchers wake at each.
     pub catalog_taken: watch::Sender<u64>,
     /// The newest catalog.
     pub catalog: Arc<ArcSwap<Catalog>>,
-    /// Incremented at each applied epoch and each change of the set of slices.
+    /// A counter of the applied epochs and of changes of the set of slices; watchers wake at
+    /// each.
     pub applied: watch::Sender<u64>,
-    /// Incremented when the set of slices, or the readability of a slice, changes.
+    /// A counter of changes of the set of slices, or of the readability of a slice; watchers wake
+    /// at each.
     pub slices: watch::Sender<u64>,
-    /// The number of generations whose slices this process has made in place.
+    /// The number of generations whose slices this process has made in place from an earlier
+    /// generation.
     pub slices_split: Arc<AtomicU64>,
-    /// The number of backfill snapshots that builds of this process have begun to read.
+    /// The number of snapshots of the source that builds of this process have begun to read.
     pub backfills: Arc<AtomicU64>,
     /// The progress of each build from the source.
     pub builds: Arc<Mutex<BTreeMap<LocalIndexId, BuildPace>>>,
@@ -49,14 +52,14 @@ pub struct NodeContext {
 
 impl NodeContext {
     /// Returns a client of the projector that owns a bucket, according to the present catalog.
-    pub fn source(&self, bucket: BucketId) -> Result<Arc<dyn ProjectorApi>> {
+    pub fn projector_of(&self, bucket: BucketId) -> Result<Arc<dyn ProjectorApi>> {
         let catalog = self.catalog.load();
         let unknown = || Error::unavailable(format!("bucket {bucket} is not known here"));
         let info = catalog.buckets.get(&bucket).ok_or_else(unknown)?;
         source_of(&*self.directory, info, |node| catalog.nodes.get(&node).cloned())
     }
 
-    /// Signals that an index was begun, built or dropped.
+    /// Signals to watchers that slices of an index were added, became readable or were dropped.
     pub fn slices_changed(&self) {
         self.slices.send_modify(|count| *count += 1);
         self.applied.send_modify(|count| *count += 1);

@@ -1,4 +1,4 @@
-//! Real tasks whose failures are recorded for tests.
+//! An environment for tests that runs real tasks and records those that fail.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,29 +7,29 @@ use proto::env::real::TokioSpawner;
 use proto::env::{BoxFuture, Env, Spawner, Task, TaskFailure, TaskPolicy};
 use proto::lock::lock;
 
-/// The failures of tasks, each as its line in the log and its policy.
+/// The recorded failures of tasks: the text and the policy of each.
 #[derive(Clone, Default)]
-pub struct Recorded(Arc<Mutex<Vec<(String, TaskPolicy)>>>);
+pub struct RecordedFailures(Arc<Mutex<Vec<(String, TaskPolicy)>>>);
 
 struct RecordingSpawner {
     tasks: TokioSpawner,
-    recorded: Recorded,
+    recorded: RecordedFailures,
 }
 
 /// Returns the environment of a real process, and the record of its tasks' failures.
-pub fn env() -> (Env, Recorded) {
-    let recorded = Recorded::default();
+pub fn env() -> (Env, RecordedFailures) {
+    let recorded = RecordedFailures::default();
     let spawner = RecordingSpawner { tasks: TokioSpawner::default(), recorded: recorded.clone() };
     (Env { spawner: Arc::new(spawner), ..Env::real() }, recorded)
 }
 
-impl Recorded {
-    /// The recorded lines so far.
+impl RecordedFailures {
+    /// The texts of the recorded failures.
     pub fn lines(&self) -> Vec<String> {
         lock(&self.0).iter().map(|(line, _)| line.clone()).collect()
     }
 
-    /// The policies of the failed tasks.
+    /// The policies of the tasks that have failed.
     pub fn policies(&self) -> Vec<TaskPolicy> {
         lock(&self.0).iter().map(|(_, policy)| *policy).collect()
     }

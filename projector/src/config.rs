@@ -1,4 +1,5 @@
-//! Settings of a projector, as plain data. `Service::start` receives the components separately.
+//! The settings of a projector, as plain data. The clock, the store and the network are not
+//! settings: `Service::start` receives them separately.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,20 +13,21 @@ use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
 /// Default memory limit of all open transactions together, in bytes.
 const TRANSACTIONS_BYTES_MAX: usize = 256 << 20;
 
-/// Default memory limit of one transaction in bytes: a commit is one record of the log, which has
-/// at most 1 GiB.
+/// Default memory limit of one transaction, in bytes. A commit is stored as one record of the
+/// log, and a record has at most 1 GiB.
 const TRANSACTION_BYTES_MAX: usize = 768 << 20;
 
-/// Default limit of the data that a copy stores in one step, in bytes.
+/// Default limit in bytes of the data that a follower, which keeps a copy of a bucket, stores in
+/// one step.
 const COPY_STEP_BYTES: usize = 256 << 20;
 
-/// The smallest number of changes of a large commit. A smaller commit is cheaper as one table in
-/// memory, because a large commit makes each index flush and write a few files.
+/// The smallest number of changes of a large commit. A smaller commit is cheaper when it is
+/// applied as one table in memory: a large commit makes each index flush, and write a few files.
 const LARGE_COMMIT_CHANGES: u64 = 100_001;
 
-/// Returns the part of the memory of all transactions that one transaction may use; a quarter is
-/// left for the others.
-fn share_of_one(bytes: usize) -> usize {
+/// Returns the memory that one transaction may use, if all transactions together may use `bytes`:
+/// at most three quarters, so that a quarter is left for the others.
+fn bytes_of_one_transaction(bytes: usize) -> usize {
     (bytes / 4 * 3).min(TRANSACTION_BYTES_MAX)
 }
 
@@ -34,51 +36,52 @@ fn share_of_one(bytes: usize) -> usize {
 pub struct Config {
     /// The projector's node id and addresses.
     pub node: NodeInfo,
-    /// The identity in the data directory: the node and its cluster. `None` for a store without a
-    /// directory, in tests.
+    /// The identity that the data directory belongs to: a node id and a cluster. `None` for a
+    /// store without a directory, in tests.
     pub identity: Option<Arc<NodeIdentity>>,
     /// The size limit of a document in bytes.
     pub document_bytes_max: usize,
     /// The limit of the writes that wait in the queue, in bytes of documents.
     pub write_queue_bytes_max: usize,
-    /// The limit of a bucket's mutations that no stability timestamp covers yet, in bytes. Writers
-    /// wait above it.
+    /// The limit in bytes of a bucket's mutations that no stability timestamp covers yet. Above
+    /// the limit, writers wait.
     pub unpublished_bytes_max: usize,
-    /// The limit of the changes of one transaction, in bytes: its commit is one record of the log.
+    /// The limit in bytes of the changes of one transaction. It exists because a commit is stored
+    /// as one record of the log.
     pub transaction_bytes_max: usize,
-    /// The limit of the changes of all open transactions, in bytes; the changes are in memory.
+    /// The limit in bytes of the changes of all open transactions; these changes are kept in
+    /// memory.
     pub transactions_bytes_max: usize,
-    /// The smallest number of changed documents of a large commit. The indexers apply such a commit
-    /// from the bodies that they have received before it.
+    /// The smallest number of changed documents of a large commit. Indexers receive the changes
+    /// of such a commit in advance, as bodies, and then apply them at once.
     pub large_commit_changes: u64,
     /// The maximum number of open transactions of a bucket.
     pub transactions_max: usize,
-    /// The time without a call of its session after which a transaction is rolled back.
+    /// The time without a call from its session after which a transaction is rolled back.
     pub transaction_kept: Duration,
-    /// The time after its last mutation after which an open transaction of a producer is rolled
-    /// back.
+    /// The time without a new mutation after which a producer's open transaction is rolled back.
     pub producer_kept: Duration,
-    /// The size in bytes of a bucket's head: the newest mutations, which are kept in memory for its
-    /// streams.
+    /// The size limit in bytes of a bucket's head: the newest mutations, which are kept in memory
+    /// for the bucket's streams.
     pub head_bytes_max: usize,
-    /// The limit of the data that a copy stores in one step, in bytes; it is in memory meanwhile. A
-    /// copy in sync stores the groups that wait for it in one step; each may be a long request, or
-    /// the commit of a transaction.
+    /// The limit in bytes of the data that a copy of a bucket stores in one step; the data is in
+    /// memory until it is stored. A copy in sync stores all groups that wait for it in one step,
+    /// and a group may be as long as a request or a transaction's commit.
     pub copy_step_bytes_max: usize,
-    /// The directory with the files of data sets' versions; `None` if this projector loads no
-    /// versions.
+    /// The directory with the files from which versions of data sets are loaded; `None` if this
+    /// projector loads no versions.
     pub files_dir: Option<PathBuf>,
-    /// The approximate size in bytes of a message with groups for another copy. A group of more
-    /// than twice this size is sent in pieces.
+    /// The approximate size in bytes of a message that carries groups of mutations to another
+    /// copy. A group of more than twice this size is split over several messages.
     pub copy_message_bytes: usize,
     /// The limit of a bucket's change log, in bytes of its entries. The oldest entries are purged
     /// above it.
     pub log_bytes_max: u64,
-    /// The limit of a stream's messages that wait for the reader, in bytes. A longer message waits
-    /// alone.
+    /// The limit in bytes of a stream's messages that wait for the reader. A message that is
+    /// longer than the limit is sent when no other message waits.
     pub stream_bytes_max: usize,
-    /// The limit of the frames that a stream sends ahead of its newest stability timestamp, in
-    /// bytes.
+    /// The limit in bytes of the frames that a stream sends beyond its newest stability
+    /// timestamp.
     pub frames_ahead_bytes_max: usize,
 }
 
@@ -94,7 +97,7 @@ impl Config {
             // Seconds of bulk load without a leading coordinator, and no more than an indexer can collect for one
             // epoch.
             unpublished_bytes_max: 128 << 20,
-            transaction_bytes_max: share_of_one(TRANSACTIONS_BYTES_MAX),
+            transaction_bytes_max: bytes_of_one_transaction(TRANSACTIONS_BYTES_MAX),
             transactions_bytes_max: TRANSACTIONS_BYTES_MAX,
             large_commit_changes: LARGE_COMMIT_CHANGES,
             // As many as there may be sessions.
@@ -114,9 +117,10 @@ impl Config {
         }
     }
 
-    /// Sets the memory limit of all open transactions, and with it the limit of one.
+    /// Sets the memory limit of all open transactions, and derives the limit of one transaction
+    /// from it.
     pub fn set_transactions_bytes(&mut self, bytes: usize) {
-        self.transaction_bytes_max = share_of_one(bytes);
+        self.transaction_bytes_max = bytes_of_one_transaction(bytes);
         self.transactions_bytes_max = bytes;
         // The largest commit of a leader with the same setting.
         self.copy_step_bytes_max = bytes.max(COPY_STEP_BYTES);

@@ -1,6 +1,6 @@
-//! The damaged buckets of a projector. Such a bucket is kept on disk, and is excluded from all
-//! calls, reports and copies. All other buckets are served. A bucket with another copy is recreated
-//! from that copy (`crate::copies`).
+//! The damaged buckets of a projector. The files of such a bucket stay on disk, and the bucket is
+//! excluded from all calls, reports and copies. All other buckets are served. A damaged bucket
+//! that has another copy is recreated from that copy (`crate::copies`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -12,20 +12,22 @@ use proto::model::copies::Copies;
 use proto::model::ids::BucketId;
 use proto::{Error, ErrorCode};
 
-/// The damaged buckets of a projector, and the recreated ones.
+/// The damaged buckets of a projector, and the buckets that were recreated in their place.
 #[derive(Default)]
 pub(crate) struct DamagedBuckets {
     damaged: Mutex<BTreeMap<BucketId, DamagedBucket>>,
-    /// The recreated buckets whose damaged files still exist.
+    /// The recreated buckets whose old, damaged files still exist.
     replaced: Mutex<BTreeSet<BucketId>>,
     /// The damaged buckets that are no longer needed, but have data that their leaders lack.
     kept: Mutex<BTreeSet<BucketId>>,
-    /// True if a recreated bucket has missed stability timestamps.
+    /// True if a recreated bucket has missed stability timestamps, which arrived before it was
+    /// created.
     lacks_epochs: AtomicBool,
 }
 
 impl DamagedBuckets {
-    /// Creates the lists for a store that was just opened.
+    /// Creates the lists for a store that was just opened, from the damaged buckets that it has
+    /// found.
     pub(crate) fn new(
         damaged: BTreeMap<BucketId, DamagedBucket>,
         replaced: BTreeSet<BucketId>,
@@ -47,13 +49,14 @@ impl DamagedBuckets {
         lock(&self.damaged).get(&bucket).cloned()
     }
 
-    /// The recreated buckets that are not complete yet.
-    pub(crate) fn replaced(&self) -> BTreeSet<BucketId> {
+    /// Returns the recreated buckets whose new copies are not complete yet.
+    pub(crate) fn recreated(&self) -> BTreeSet<BucketId> {
         lock(&self.replaced).clone()
     }
 
-    /// Records that a bucket was recreated; `files` determines when its damaged files are removed.
-    pub(crate) fn made_anew(&self, bucket: BucketId, files: DamagedFiles) {
+    /// Records that a damaged bucket was recreated, empty. `files` says whether its damaged files
+    /// are removed later or kept.
+    pub(crate) fn record_recreated(&self, bucket: BucketId, files: DamagedFiles) {
         lock(&self.damaged).remove(&bucket);
         if files == DamagedFiles::UntilComplete {
             lock(&self.replaced).insert(bucket);
@@ -61,26 +64,27 @@ impl DamagedBuckets {
         self.lacks_epochs.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if a bucket was recreated since the last call: its stability timestamps arrived
-    /// before it existed on this projector.
-    pub(crate) fn take_lacks_epochs(&self) -> bool {
+    /// Returns true if a bucket was recreated since the last call of this function. The stability
+    /// timestamps of such a bucket arrived before it existed on this projector, so they must be
+    /// requested again.
+    pub(crate) fn take_missed_epochs(&self) -> bool {
         self.lacks_epochs.swap(false, Ordering::Relaxed)
     }
 
-    /// Records that the damaged files of an unneeded bucket are kept for the operator. Returns true
-    /// at the first call for the bucket.
-    pub(crate) fn keeps(&self, bucket: BucketId) -> bool {
+    /// Records that the damaged files of a bucket are kept for an operator, because they have
+    /// data that the leader lacks. Returns true at the first call for the bucket.
+    pub(crate) fn record_files_kept(&self, bucket: BucketId) -> bool {
         lock(&self.kept).insert(bucket)
     }
 
     /// Records that the damaged files of a bucket were removed.
-    pub(crate) fn forget(&self, bucket: BucketId) {
+    pub(crate) fn record_files_removed(&self, bucket: BucketId) {
         lock(&self.damaged).remove(&bucket);
         lock(&self.replaced).remove(&bucket);
     }
 
     /// Returns the error for callers of a damaged bucket; `None` if it is not damaged.
-    pub(crate) fn refusal(&self, bucket: BucketId, copies: Option<&Copies>) -> Option<Error> {
+    pub(crate) fn refusal_error(&self, bucket: BucketId, copies: Option<&Copies>) -> Option<Error> {
         let damage = self.get(bucket)?.error.message;
         let what = format!("{damage}: the bucket is damaged and not served");
         Some(match copies.is_some_and(|copies| copies.in_sync.len() > 1) {

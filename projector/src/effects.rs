@@ -1,4 +1,5 @@
-//! The decision which writes of a request have an effect.
+//! Determines which writes of a request change a document. A deletion of an absent document, for
+//! example, changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +7,10 @@ use proto::rpc::api::{CheckedWrite, WriteKind};
 use proto::{Error, ErrorCode, Result};
 
 /// Validates a request before any of its writes is executed. Returns for each write whether it
-/// changes a document; `None` if all of them do. `DuplicateId` if an insert finds the document,
-/// perhaps from an earlier write of the same request. `exists` returns whether a document existed
-/// before the request.
-pub fn effects(
+/// changes a document; `None` if all of them do. The error is `DuplicateId` if an insert finds
+/// its document, which may have been written earlier in the same request. `exists` returns
+/// whether a document existed before the request.
+pub fn writes_with_effect(
     bucket: &str,
     writes: &[CheckedWrite],
     exists: &mut dyn FnMut(&str) -> Result<bool>,
@@ -28,7 +29,7 @@ pub fn effects(
             (None, _) => exists(write.id())?,
         };
         effective.push(match write.kind() {
-            WriteKind::Insert(_) if exists => return Err(duplicate(bucket, write.id())),
+            WriteKind::Insert(_) if exists => return Err(duplicate_id_error(bucket, write.id())),
             WriteKind::Delete => exists,
             _ => true,
         });
@@ -38,7 +39,7 @@ pub fn effects(
 }
 
 /// Returns the error of an insert whose document exists.
-pub fn duplicate(bucket: &str, id: &str) -> Error {
+pub fn duplicate_id_error(bucket: &str, id: &str) -> Error {
     let what = format!("bucket {bucket} already has a document {id:?}");
     Error::new(ErrorCode::DuplicateId, what)
         .with_hint("ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces it")

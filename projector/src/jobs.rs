@@ -1,4 +1,4 @@
-//! The queues of jobs for the writers of buckets, and the answers of the writers.
+//! Queues the jobs for the writers of buckets, and returns the writers' answers.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,19 +10,20 @@ use tokio::sync::oneshot;
 
 use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
-use crate::source::writer::{Job, Room, Work, Writer};
+use crate::source::writer::{Job, JobReservations, Work, Writer};
 
-/// The time limit for which a call waits for the other copies of a bucket: longer than a take-over.
+/// The time limit for which a call waits for the other copies of a bucket: longer than another
+/// copy needs to take over leadership.
 const COPIES_WAIT: Duration = Duration::from_secs(10);
 
 impl Projector {
-    /// Runs `work` in the bucket's writer, between two groups.
-    pub(crate) async fn exclusively<T: Send + 'static>(
+    /// Runs `work` in the bucket's writer, between two groups of writes.
+    pub(crate) async fn run_exclusively<T: Send + 'static>(
         &self,
         bucket: Arc<Bucket>,
         work: impl FnOnce(&Writer, &Bucket) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.queue_held(bucket, 0, |reply| {
+        self.queue_unreserved(bucket, 0, |reply| {
             Work::Exclusive(Box::new(move |writer, bucket| {
                 // The caller may have stopped waiting; the work is done anyway.
                 let _gone = reply.send(work(writer, bucket));
@@ -31,26 +32,28 @@ impl Projector {
         .await
     }
 
-    /// Waits for room for `bytes`, queues a job, and returns its answer.
+    /// Waits until memory for `bytes` is reserved, queues a job for the bucket's writer, and
+    /// returns the writer's answer.
     pub(crate) async fn queue<T>(
         &self,
         bucket: Arc<Bucket>,
         bytes: usize,
         work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
     ) -> Result<T> {
-        let (_, of_bucket) = self.queue_of(&bucket).ok_or_else(|| ending(&bucket))?;
+        let (_, of_bucket) = self.queue_of(&bucket).ok_or_else(|| not_begun_error(&bucket))?;
         let room = async {
             let of_bucket = of_bucket.reserve(bytes).await;
             (of_bucket, self.write_budget.reserve(bytes).await)
         };
-        let room = with_patience(&bucket, room).await.ok_or_else(|| bucket.crowded())?;
+        let room =
+            with_copies_timeout(&bucket, room).await.ok_or_else(|| bucket.no_memory_error())?;
         self.send(bucket, (bytes, Some(room)), work).await
     }
 
-    /// Queues a job without a wait for room: its bytes are reserved elsewhere, or it has none. A
-    /// follower's job has its room at the leader: if it waited for room on this projector, two
-    /// projectors could wait for each other.
-    pub(crate) async fn queue_held<T>(
+    /// Queues a job for which no memory must be reserved, and returns the writer's answer. The
+    /// memory is reserved elsewhere: a follower's job counts at the leader. If a follower waited
+    /// for memory too, two projectors could wait for each other.
+    pub(crate) async fn queue_unreserved<T>(
         &self,
         bucket: Arc<Bucket>,
         bytes: usize,
@@ -59,38 +62,41 @@ impl Projector {
         self.send(bucket, (bytes, None), work).await
     }
 
+    /// Queues a job with the memory that is reserved for it, and waits for the answer.
     async fn send<T>(
         &self,
         bucket: Arc<Bucket>,
-        (bytes, room): (usize, Option<Room>),
+        (bytes, room): (usize, Option<JobReservations>),
         work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
     ) -> Result<T> {
-        let ending = || ending(&bucket);
+        let ending = || not_begun_error(&bucket);
         let (jobs, _) = self.queue_of(&bucket).ok_or_else(ending)?;
         let (reply, answer) = oneshot::channel();
         let sent = jobs.send(Job { bytes, work: work(reply), room });
-        let sent = with_patience(&bucket, sent.map(|sent| sent.map_err(|_| ending()))).await;
-        sent.ok_or_else(|| bucket.crowded())??;
+        let sent = with_copies_timeout(&bucket, sent.map(|sent| sent.map_err(|_| ending()))).await;
+        sent.ok_or_else(|| bucket.no_memory_error())??;
         // A dropped job of a removed bucket was never begun, because begun jobs are answered. A job of a stopping projector may be in the
         // log.
-        let dropped = || if bucket.is_removed() { bucket.removed_error() } else { stopped() };
+        let dropped =
+            || if bucket.is_removed() { bucket.removed_error() } else { stopping_error() };
         let answer = answer.map(|answer| answer.map_err(|_| dropped())?);
-        let late = || Err(bucket.unconfirmed());
-        with_patience(&bucket, answer).await.unwrap_or_else(late)
+        let late = || Err(bucket.unconfirmed_error());
+        with_copies_timeout(&bucket, answer).await.unwrap_or_else(late)
     }
 }
 
-/// Returns the error for a job that was never begun.
-fn ending(bucket: &Bucket) -> Error {
+/// Returns the error for a job that was never begun, because the bucket was removed or the
+/// projector is stopping.
+fn not_begun_error(bucket: &Bucket) -> Error {
     match bucket.is_removed() {
         true => bucket.removed_error(),
         false => Error::unavailable("the projector is stopping"),
     }
 }
 
-/// Waits for an event that the other copies of a bucket may delay; with a time limit if the bucket
-/// has other copies. `None` after the time limit.
-async fn with_patience<T>(bucket: &Bucket, wanted: impl Future<Output = T>) -> Option<T> {
+/// Waits for an event that the other copies of a bucket may delay. If the bucket has other
+/// copies, the wait has a time limit, after which `None` is returned.
+async fn with_copies_timeout<T>(bucket: &Bucket, wanted: impl Future<Output = T>) -> Option<T> {
     tokio::pin!(wanted);
     loop {
         match tokio::time::timeout(COPIES_WAIT, &mut wanted).await {
@@ -101,8 +107,8 @@ async fn with_patience<T>(bucket: &Bucket, wanted: impl Future<Output = T>) -> O
     }
 }
 
-/// The error for a job whose projector stops before it has answered.
-fn stopped() -> Error {
+/// Returns the error for a job whose answer is missing because the projector stops.
+fn stopping_error() -> Error {
     Error::new(ErrorCode::Interrupted, "the projector is stopping; the write may have been made")
         .with_hint("look whether the write is there before you repeat it")
 }

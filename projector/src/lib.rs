@@ -1,6 +1,6 @@
-//! The projector stores the documents of embedded and pushed buckets, evaluates the expressions of
-//! indexes over them, and streams the resulting key-versions to indexers. The router decides what
-//! each node receives; the projector does not know where the slices of an index are.
+//! The projector stores the documents of embedded and pushed buckets, evaluates the expressions
+//! of indexes over them, and streams the resulting key-versions to indexers. The router decides
+//! what each node receives; the projector does not know where the slices of an index are.
 //!
 //! ```text
 //!  write, push ─▶ check ─▶ writer (numbers, group commit) ─▶ DocumentStore
@@ -20,7 +20,7 @@
 //! | `source` | buckets, their writers, and the document store; `embedded` and `push` have what differs between the two kinds |
 //! | `keys` | from documents to entries |
 //! | `feed` | the streams to the indexers |
-//! | `roles`, `damaged`, `load_reports`, `projector`, `jobs` | the state that calls and tasks share |
+//! | `roles`, `damaged`, `load_reports`, `projector`, `jobs` | what calls and tasks share |
 //! | `follow`, `hand_over`, `copies`, `purge`, `resolve`, `versions` | the tasks |
 //! | `service` | starts the tasks, and answers the calls |
 //!
@@ -57,13 +57,13 @@ pub use service::Service;
 pub use source::DocumentStore;
 pub use transactions::counts::TransactionFigures;
 
-/// Descriptions of a projector's files, for `sextant inspect`.
+/// Functions that describe a projector's files as text, for `sextant inspect`.
 pub mod inspect {
     pub use documents::change_log::{ItemContent, ItemInfo, describe as describe_changes};
     pub use documents::store::{PairedContents, describe as describe_checkpoint};
 }
 
-/// The stores and the types of their contents, for tests.
+/// The stores, and the types of their contents, for tests in other crates.
 #[cfg(feature = "testing")]
 pub mod testing {
     pub use crate::follow::{Reporter, report_changes};

@@ -1,4 +1,4 @@
-//! The progress of this projector's loads of data set versions, for its heartbeats.
+//! The progress with which this projector loads versions of data sets. The heartbeats contain it.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -14,14 +14,14 @@ use proto::rpc::api::{LOAD_TROUBLE_BYTES_MAX, LoadReport};
 pub(crate) struct LoadReports(Mutex<BTreeMap<BucketId, LoadReport>>);
 
 impl LoadReports {
-    /// Records that a load has made `steps` further steps.
-    pub(crate) fn step(&self, bucket: BucketId, steps: u64) {
+    /// Adds `steps` to the progress of a load.
+    pub(crate) fn add_steps(&self, bucket: BucketId, steps: u64) {
         self.change(bucket, |report| report.steps += steps);
     }
 
-    /// Records an error of a load. The report is kept until the load is complete, so that the
-    /// switch of versions does not wait for a load that fails repeatedly.
-    pub(crate) fn trouble(&self, bucket: BucketId, error: &Error) {
+    /// Records an error of a load. The report remains until the load is complete, so that the
+    /// coordinators, which switch between versions, do not wait for a load that fails repeatedly.
+    pub(crate) fn record_error(&self, bucket: BucketId, error: &Error) {
         let hint = error.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
         let text = format!("{}{hint}", error.message);
         let fits = |end: &usize| text.is_char_boundary(*end);
@@ -29,17 +29,17 @@ impl LoadReports {
         self.change(bucket, |report| report.trouble = Some(text[..end].to_owned()));
     }
 
-    /// Removes the report of a version that is loaded or was dropped.
+    /// Removes the report of a version that was loaded completely, or dropped.
     pub(crate) fn remove(&self, bucket: BucketId) {
         lock(&self.0).remove(&bucket);
     }
 
     /// Removes the reports of versions that are not in the catalog.
-    pub(crate) fn keep(&self, catalog: &Catalog) {
+    pub(crate) fn retain_listed(&self, catalog: &Catalog) {
         lock(&self.0).retain(|bucket, _| catalog.buckets.contains_key(bucket));
     }
 
-    /// All reports.
+    /// Returns the reports of all versions.
     pub(crate) fn all(&self) -> Vec<LoadReport> {
         lock(&self.0).values().cloned().collect()
     }

@@ -1,5 +1,5 @@
-//! The maintenance of the store: flushes, merges, and the removal of purged segments, one piece of work after another, off the
-//! async threads.
+//! The task that maintains the store: flushes, merges, and the removal of purged segments. It
+//! does one piece of work after another, off the async threads.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use tokio::sync::Notify;
 
 use crate::projector::Projector;
 
-/// The pause while no maintenance is due. A bulk load fills a memtable in about a second.
+/// The pause when no maintenance is needed. A bulk load fills a memtable in about a second.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Maintains the store until cancelled, and notifies `failed` when the store has failed. Each piece
-/// of work is completed, or may be repeated.
+/// Maintains the store until cancelled, and notifies `failed` when the store has failed. A
+/// cancelled piece of work is completed anyway, or is done again later.
 pub(crate) async fn maintain(projector: Arc<Projector>, failed: Arc<Notify>) -> Infallible {
     loop {
         let store = projector.store();

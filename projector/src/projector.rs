@@ -1,4 +1,5 @@
-//! The state that the calls and the tasks of a projector share.
+//! The data that the calls and the tasks of a projector share: the served buckets with their
+//! writers, the catalog, and the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,42 +31,45 @@ use crate::source::{DocumentStore, StoredId};
 use crate::transactions::counts::{Counts, TransactionFigures};
 use crate::transactions::limits::Limits;
 
-/// The longest time that a call waits for a bucket or an index that was just created.
+/// The longest time that a call waits for a bucket or an index that was just created, and is not
+/// in this projector's catalog yet.
 const CATALOG_WAIT: Duration = Duration::from_secs(2);
 
-/// The longest time that a call waits for a bucket that the coordinators have not compared yet:
-/// enough for an election, and for a lone coordinator that waits for the reports of all nodes.
+/// The longest time that a call waits for a bucket that is not served because the coordinators
+/// have not compared its copy yet: enough for an election, and for a lone coordinator that waits
+/// for the reports of all nodes.
 const OPEN_WAIT: Duration = Duration::from_secs(10);
 
 /// The maximum number of jobs in the queue of a bucket's writer. It limits small jobs; large jobs
 /// are limited by their bytes.
 const WRITE_JOBS: usize = 4096;
 
-/// The waiting writes of one bucket may use the total limit divided by this number: still several
-/// groups, which keep the bucket's log busy.
+/// The limit of all waiting writes, divided by this number, is the limit of the waiting writes of
+/// one bucket. It still allows several groups, which keep the bucket's log busy.
 const BUCKET_SHARE: usize = 4;
 
-/// A bucket with its writer.
+/// A served bucket, with the queue and the task of its writer.
 pub(crate) struct BucketWriter {
     bucket: Arc<Bucket>,
     jobs: Sender<Job>,
-    /// The memory limit of the bucket's waiting writes.
+    /// The memory that the bucket's waiting writes may use.
     room: Budget,
     /// The writer's task; `None` while the service stops.
     writer: Option<Task>,
 }
 
-/// The state that the calls and the tasks of a projector share.
+/// A projector: the data that its calls and tasks share.
 pub struct Projector {
     pub(crate) config: Config,
     pub(crate) env: Env,
     pub(crate) directory: Arc<dyn Directory>,
     pub(crate) streams: Arc<StreamContext>,
     pub(crate) catalog: watch::Sender<Option<Arc<Catalog>>>,
-    /// `Catalog::cas` of the newest catalog that this process, or an earlier one, has received.
+    /// The version number (`Catalog::cas`) of the newest catalog that this process, or an earlier
+    /// one, has received.
     pub(crate) catalog_cas: AtomicU64,
-    /// The stored buckets, served or not, with their random ids; `None` for a bucket without a
-    /// stored id.
+    /// All stored buckets, including those that are not served, with their random ids; `None` for
+    /// a bucket without a stored id.
     pub(crate) stored: Mutex<BTreeMap<BucketId, Option<StoredId>>>,
     pub(crate) changed_buckets: Arc<ChangedBuckets>,
     pub(crate) buckets: Mutex<BTreeMap<BucketId, BucketWriter>>,
@@ -76,9 +80,9 @@ pub struct Projector {
     pub(crate) roles: Roles,
     pub(crate) damaged: DamagedBuckets,
     pub(crate) loads: LoadReports,
-    /// Locked while buckets are created and removed.
+    /// The lock that orders catalogs: held while buckets are created and removed.
     pub(crate) catalog_turn: tokio::sync::Mutex<()>,
-    /// The readings of buckets that backfills may join.
+    /// The readings of buckets that new backfills may still join.
     pub(crate) readings: Arc<Readings>,
 }
 
@@ -87,11 +91,11 @@ pub struct Projector {
 pub struct Status {
     /// The node id of the projector.
     pub node: NodeId,
-    /// The counts of its transactions.
+    /// The numbers of its transactions, by outcome.
     pub transactions: TransactionFigures,
 }
 
-/// The buckets that have changed since the last report.
+/// The set of buckets that have changed since the last SYNC report.
 #[derive(Default)]
 pub(crate) struct ChangedBuckets {
     buckets: Mutex<BTreeSet<BucketId>>,
@@ -119,24 +123,26 @@ impl Projector {
         self.config.identity.as_ref()?.cluster()
     }
 
-    /// The present status of the projector.
+    /// Returns the present status of the projector.
     pub fn status(&self) -> Status {
         let now = Instant::now();
         let open = self.buckets();
         let figures = |written: &BucketWriter| {
             let bucket = &written.bucket;
-            bucket.joint_figures(bucket.transactions.figures(now), now)
+            bucket.with_joint_figures(bucket.transactions.figures(now), now)
         };
         let open = TransactionFigures::sum(open.values().map(figures));
         let transactions = self.transaction_counts.with_open(open);
         Status { node: self.config.node.id, transactions }
     }
 
-    /// `Catalog::cas` of the newest catalog that this projector has received.
+    /// Returns the version number (`Catalog::cas`) of the newest catalog that this projector has
+    /// received.
     pub(crate) fn newest_catalog(&self) -> u64 {
         self.catalog_cas.load(Ordering::Relaxed)
     }
 
+    /// Records the version number of a received catalog.
     pub(crate) fn note_catalog(&self, cas: u64) {
         self.catalog_cas.fetch_max(cas, Ordering::Relaxed);
     }
@@ -149,8 +155,8 @@ impl Projector {
         Arc::clone(&self.streams.store)
     }
 
-    /// Returns the queue of a bucket's writer and its budget; `None` if the bucket object was
-    /// replaced.
+    /// Returns the queue of a bucket's writer, and the memory budget for waiting writes. `None`
+    /// if the bucket object was replaced.
     pub(crate) fn queue_of(&self, bucket: &Arc<Bucket>) -> Option<(Sender<Job>, Budget)> {
         let buckets = self.buckets();
         let same = |found: &&BucketWriter| Arc::ptr_eq(&found.bucket, bucket);
@@ -158,6 +164,7 @@ impl Projector {
         found.map(|found| (found.jobs.clone(), found.room.clone()))
     }
 
+    /// Returns a served bucket; `None` if there is none with this number.
     pub(crate) fn find(&self, bucket: BucketId) -> Option<Arc<Bucket>> {
         self.buckets().get(&bucket).map(|found| Arc::clone(&found.bucket))
     }
@@ -166,12 +173,13 @@ impl Projector {
         self.buckets().keys().copied().collect()
     }
 
-    /// Returns true if the stored bucket under this number has another random id than the
-    /// catalog's.
+    /// Returns true if the bucket that is stored under this number has another random id than the
+    /// catalog's bucket of the same number.
     pub(crate) fn is_foreign(&self, bucket: BucketId) -> bool {
         lock(&self.stored).get(&bucket).is_some_and(|id| id.is_some_and(|id| id.is_foreign))
     }
 
+    /// Serves a bucket from now on, and starts its writer.
     pub(crate) fn add(&self, bucket: Bucket) {
         self.add_to(&mut self.buckets(), bucket);
     }
@@ -179,51 +187,53 @@ impl Projector {
     fn add_to(&self, buckets: &mut BTreeMap<BucketId, BucketWriter>, bucket: Bucket) {
         let id = bucket.info.id;
         let room = Budget::new(self.config.write_queue_bytes_max / BUCKET_SHARE);
-        bucket.count_in(&self.transaction_limits.room);
+        bucket.count_in_budget(&self.transaction_limits.room);
         let (bucket, (jobs, queue)) = (Arc::new(bucket), async_channel::bounded(WRITE_JOBS));
         // The writer numbers mutations and publishes them: a panic may leave half of a group shown.
         let run = Arc::clone(&self.writer).run(Arc::clone(&bucket), self.env.clone(), queue);
         let task = self.env.spawn_service("projector writer", run);
         buckets.insert(id, BucketWriter { bucket, jobs, room, writer: Some(task) });
         self.changed_buckets.add(id);
-        self.roles.look_again();
+        self.roles.wake_watchers();
     }
 
     /// The node id of this projector.
-    pub(crate) fn me(&self) -> NodeId {
+    pub(crate) fn node_id(&self) -> NodeId {
         self.config.node.id
     }
 
-    /// The newest known configuration of an embedded bucket; `None` before the first catalog.
+    /// Returns the newest known configuration of the copies of an embedded bucket; `None` before
+    /// the first catalog.
     pub(crate) fn copies_of(&self, bucket: BucketId) -> Option<Copies> {
         self.roles.newest(bucket)
     }
 
-    /// Stores a configuration, unless a newer one is stored. A leader that has lost its role
-    /// accepts no writes from then on.
-    pub(crate) fn learn_copies(&self, bucket: BucketId, copies: &Copies) {
-        if !self.roles.learn(bucket, copies) {
+    /// Stores a configuration of a bucket's copies, unless a newer one is stored. If this
+    /// projector led the bucket and does not lead it in the configuration, it accepts no more
+    /// writes.
+    pub(crate) fn record_copies(&self, bucket: BucketId, copies: &Copies) {
+        if !self.roles.store_if_newer(bucket, copies) {
             return;
         }
         if let Some(found) = self.find(bucket)
             && let Some(led) = found.links.copies()
-            && !found.links.lead(copies, self.me(), Instant::now())
+            && !found.links.set_configuration(copies, self.node_id(), Instant::now())
             && led.term < copies.term
         {
-            found.end_leading(found.led_elsewhere(copies.leader));
+            found.end_leading(found.led_elsewhere_error(copies.leader));
         }
-        self.roles.look_again();
+        self.roles.wake_watchers();
     }
 
-    /// Returns true if this projector leads the bucket, according to its newest configuration, and
-    /// the bucket object was opened for that role.
+    /// Returns true if this projector leads the bucket in the newest configuration, and the
+    /// bucket object was opened for that role.
     pub(crate) fn leads(&self, bucket: &Bucket) -> bool {
         let leader = self.copies_of(bucket.info.id).map(|copies| copies.leader);
-        bucket.is_leader() && leader.is_none_or(|leader| leader == self.me())
+        bucket.is_leader() && leader.is_none_or(|leader| leader == self.node_id())
     }
 
-    /// Replaces the object of a bucket by a new one; the streams of the old object end with the
-    /// error `why`. Timestamps that arrive meanwhile are in one of the two objects.
+    /// Replaces a bucket object by a new one. The streams of the old object end with the error
+    /// `why`. A stability timestamp that arrives meanwhile reaches one of the two objects.
     pub(crate) fn replace(&self, old: &Bucket, why: Error, new: Bucket) {
         let mut buckets = self.buckets();
         old.retire(why);
@@ -238,11 +248,11 @@ impl Projector {
         self.add_to(&mut buckets, new);
     }
 
-    /// Ends the streams of a bucket, and its writer after the group in progress. Returns the
-    /// bucket.
+    /// Stops serving a bucket: ends its streams, and its writer after the group in progress.
+    /// Returns the bucket.
     pub(crate) fn remove(&self, bucket: BucketId) -> Option<Arc<Bucket>> {
         let written = self.buckets().remove(&bucket)?;
-        self.roles.not_compared(bucket);
+        self.roles.forget_compared(bucket);
         // Callers whose jobs end with the writer get the reason, so the mark is set before the writer ends.
         written.bucket.remove();
         Some(written.bucket)
@@ -253,8 +263,8 @@ impl Projector {
         self.buckets().values_mut().for_each(|written| written.writer = None);
     }
 
-    /// Waits a short time until `look` finds what it needs in the catalog; returns the error
-    /// `missing` otherwise.
+    /// Waits until `look` finds what it needs in the catalog, and returns that. After a short
+    /// time limit returns the error `missing`.
     pub(crate) async fn wait_for<T>(
         &self,
         look: impl Fn(Option<&Catalog>) -> Option<T> + Send,
@@ -274,8 +284,8 @@ impl Projector {
         tokio::time::timeout(CATALOG_WAIT, found).await.map_err(|_| missing())
     }
 
-    /// Waits, with a time limit, for the first catalog of this process. Before it, the number of a
-    /// stored bucket may belong to another bucket.
+    /// Waits, with a time limit, for the first catalog of this process. Until it arrives, it is
+    /// not certain that a stored bucket is the catalog's bucket of the same number.
     async fn wait_for_catalog(&self) -> Result<()> {
         if self.catalog.borrow().is_some() {
             return Ok(());
@@ -313,10 +323,10 @@ impl Projector {
 
     /// Returns the error for callers of a damaged bucket; `None` if it is not damaged.
     fn refusal_of_damaged(&self, bucket: BucketId) -> Option<Error> {
-        self.damaged.refusal(bucket, self.copies_of(bucket).as_ref())
+        self.damaged.refusal_error(bucket, self.copies_of(bucket).as_ref())
     }
 
-    /// Returns the text with which messages name a bucket.
+    /// Returns the text that names a bucket in messages.
     fn bucket_text(&self, bucket: BucketId) -> String {
         match &*self.catalog.borrow() {
             Some(catalog) => catalog.bucket_text(bucket),
@@ -324,6 +334,7 @@ impl Projector {
         }
     }
 
+    /// Returns a bucket that the catalog has, whether or not it is served at present.
     async fn bucket_of_catalog(&self, bucket: BucketId) -> Result<Arc<Bucket>> {
         self.wait_for_catalog().await?;
         if let Some(found) = self.find(bucket) {
@@ -331,8 +342,8 @@ impl Projector {
         }
         let (copies, refusal) = (self.copies_of(bucket), self.refusal_of_damaged(bucket));
         if let Some(copies) = copies
-            && (copies.role(self.me()) == CopyRole::None
-                || refusal.is_some() && copies.leader != self.me())
+            && (copies.role(self.node_id()) == CopyRole::None
+                || refusal.is_some() && copies.leader != self.node_id())
         {
             // The bucket was here until it moved: callers with an older catalog continue at the leader.
             let bucket = self.bucket_text(bucket);
@@ -363,15 +374,15 @@ impl Projector {
         self.wait_for(|_| self.find(bucket), missing).await
     }
 
-    /// The vbuckets that this projector owns, by bucket.
+    /// Returns the vbuckets that this projector owns in each bucket.
     pub(crate) fn owned_vbuckets(&self) -> Vec<(BucketId, VbucketSet)> {
         let buckets = self.bucket_ids().into_iter().filter_map(|id| self.find(id));
         let owned = buckets.map(|bucket| (bucket.info.id, bucket.ownership().owned.clone()));
         owned.filter(|(_, owned)| !owned.is_empty()).collect()
     }
 
-    /// Returns true if the bucket may be newer than the catalog that this projector has applied:
-    /// bucket numbers only grow.
+    /// Returns true if the bucket may be newer than the catalog that this projector has applied.
+    /// New buckets always get higher numbers.
     pub(crate) fn may_be_new(&self, bucket: BucketId) -> bool {
         let catalog = self.catalog.borrow();
         let newest = catalog.as_ref().and_then(|catalog| catalog.buckets.keys().next_back());

@@ -1,21 +1,22 @@
-//! Bounds the change logs. A log serves copies that were down for a while; copies that were down
-//! for longer are resynced from a snapshot.
+//! The task that purges old entries from the change logs of buckets, so that the logs stay
+//! bounded. A log lets indexes catch up after they were down for a while; an index that was down
+//! for longer is resynced from a snapshot.
 //!
-//! Each bucket's log is measured regularly. A log above its limit is purged down to a low mark, so
-//! that the next purge is some time away. The oldest entries are removed: all entries before the
-//! cut of a stability timestamp, because a copy is at a timestamp and needs all later entries of
-//! all vbuckets. After a restart, the projector may have no timestamp that is old enough. Then an
-//! equal share of the bytes of each vbucket is removed.
+//! Each bucket's log is measured regularly. A log above its limit is purged to clearly below the
+//! limit, so that the next purge is some time away. The oldest entries are removed, up to the cut
+//! of a stability timestamp: an index is always at a timestamp, and needs all later entries of
+//! all vbuckets. After a restart, the projector may have no timestamp that is old enough. Then
+//! the same share of each vbucket's bytes is removed.
 //!
-//! A log is stored in segments, and the mutations of a vbucket that seldom changes can retain
-//! segments in which all other mutations are purged. If a log uses twice its limit on disk, all
-//! mutations in its oldest segments are purged.
+//! A log is stored in segments, and a segment is removed when all its mutations are purged. A
+//! vbucket that seldom changes can retain a segment for long. If a log uses twice its limit on
+//! disk, all mutations in its oldest segments are purged.
 //!
-//! The task also rolls back open transactions whose sessions have made no call for long.
+//! The task also rolls back open transactions whose sessions have not made a call for long.
 //!
 //! A purge is one group of the log, or a few if the bucket has many vbuckets. Purges run off the
-//! async threads, and the bucket's writer commits its groups in between. A stream that still reads
-//! purged entries detects the purge itself (`crate::feed`).
+//! async threads, and the bucket's writer commits its groups in between. A stream that still
+//! reads purged entries detects the purge itself (`crate::feed`).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -31,25 +32,27 @@ use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 use crate::source::{DocumentStore, LogExtent};
 
-/// The interval of measurements. At full load a few percent of the limit are written per interval.
+/// The interval at which the logs are measured. At full load a log grows by a few percent of its
+/// limit in this time.
 const LOOK: Duration = Duration::from_secs(1);
-/// The number of vbuckets that one group purges. Each costs a look-up in the log while the bucket's
-/// writer waits: some milliseconds for all.
+/// The number of vbuckets that one purge step handles. Each vbucket costs a look-up in the log
+/// while the bucket's writer waits; a step takes some milliseconds.
 const STEP_VBUCKETS: usize = 64;
 
-/// Returns the size in bytes to which a log over its limit is purged.
-fn low_mark(bytes_max: u64) -> u64 {
+/// Returns the size in bytes to which a log is purged that is over its limit `bytes_max`.
+fn purge_target_bytes(bytes_max: u64) -> u64 {
     bytes_max / 8 * 7
 }
 
-/// Purges logs over their limit, and rolls back forgotten transactions. Runs until cancelled; each group is complete.
+/// Purges logs over their limit, and rolls back forgotten transactions. Runs until cancelled; a
+/// purge step that has begun is completed.
 pub(crate) async fn purge_logs(projector: Arc<Projector>) -> Infallible {
     loop {
         tokio::time::sleep(LOOK).await;
         roll_back_forgotten(&projector);
         for bucket in projector.bucket_ids() {
             let Some(bucket) = projector.find(bucket) else { continue };
-            if let Err(error) = bound(&projector, &bucket).await
+            if let Err(error) = purge_if_over_limit(&projector, &bucket).await
                 && !bucket.is_removed()
             {
                 tracing::warn!(bucket = %bucket.info.name, %error, "a purge of a change log failed");
@@ -58,7 +61,8 @@ pub(crate) async fn purge_logs(projector: Arc<Projector>) -> Infallible {
     }
 }
 
-/// Rolls back the transactions of sessions that have ended. These use memory, but no log.
+/// Rolls back the open transactions whose sessions have made no call for long. Such transactions
+/// use memory, but no log.
 fn roll_back_forgotten(projector: &Projector) {
     let (now, kept) = (Instant::now(), projector.config.transaction_kept);
     let buckets = projector.bucket_ids().into_iter().filter_map(|id| projector.find(id));
@@ -66,17 +70,18 @@ fn roll_back_forgotten(projector: &Projector) {
     projector.transaction_counts.add_forgotten(forgotten.sum());
 }
 
-/// For some vbuckets, the last seqno to remove in one group.
-type Step = Vec<(VbucketId, Seqno)>;
+/// One step of a purge: some vbuckets, each with the last seqno to remove.
+type PurgeStep = Vec<(VbucketId, Seqno)>;
 
-async fn bound(projector: &Projector, bucket: &Arc<Bucket>) -> Result<()> {
+/// Purges a bucket's log if the log is over its limit.
+async fn purge_if_over_limit(projector: &Projector, bucket: &Arc<Bucket>) -> Result<()> {
     // A version has no log.
-    if !bucket.info.source.reports() {
+    if !bucket.info.source.reports_position() {
         return Ok(());
     }
     let bytes_max = projector.config.log_bytes_max;
     let (store, of) = (projector.store(), Arc::clone(bucket));
-    let steps = projector.env.blocking(move || plan(&*store, &of, bytes_max)).await?;
+    let steps = projector.env.blocking(move || plan_purge(&*store, &of, bytes_max)).await?;
     if !steps.is_empty() {
         tracing::debug!(bucket = %bucket.info.name, steps = steps.len(), "purging the change log");
     }
@@ -85,26 +90,31 @@ async fn bound(projector: &Projector, bucket: &Arc<Bucket>) -> Result<()> {
             let _gate = bucket.gate.close();
             writer.store.purge(bucket.info.id, &step)
         };
-        projector.exclusively(Arc::clone(bucket), remove).await?;
+        projector.run_exclusively(Arc::clone(bucket), remove).await?;
     }
     Ok(())
 }
 
-/// Plans a purge of a bucket's log if the log is over its limit.
-fn plan(store: &dyn DocumentStore, bucket: &Bucket, bytes_max: u64) -> Result<Vec<Step>> {
+/// Returns the steps of a purge of a bucket's log; none if the log is within its limit.
+fn plan_purge(
+    store: &dyn DocumentStore,
+    bucket: &Bucket,
+    bytes_max: u64,
+) -> Result<Vec<PurgeStep>> {
     let extents = store.extents(bucket.info.id)?;
     if extents.iter().map(LogExtent::bytes).sum::<u64>() <= bytes_max {
-        let held = store.purge_to_hold(bucket.info.id, bytes_max.saturating_mul(2))?;
+        let held = store.points_to_shrink_to(bucket.info.id, bytes_max.saturating_mul(2))?;
         return Ok(if held.is_empty() { Vec::new() } else { vec![held] });
     }
     let cuts: Vec<_> = bucket.epochs_after(Epoch(0)).into_iter().map(|mark| mark.cut).collect();
-    let points = choose(store, bucket.info.id, &extents, &cuts, low_mark(bytes_max))?;
-    Ok(steps(&extents, &points))
+    let points =
+        choose_purge_points(store, bucket.info.id, &extents, &cuts, purge_target_bytes(bytes_max))?;
+    Ok(split_into_steps(&extents, &points))
 }
 
-/// Chooses the last seqno to remove in each vbucket, so that about `keep` bytes remain, or a little
-/// less.
-fn choose(
+/// Chooses the last seqno to remove in each vbucket, so that about `keep` bytes of the log
+/// remain, or a little less.
+fn choose_purge_points(
     store: &dyn DocumentStore,
     bucket: BucketId,
     extents: &[LogExtent],
@@ -138,14 +148,18 @@ fn choose(
         let goes = u128::from(extent.bytes()) * u128::from(total.saturating_sub(keep));
         let goes = goes.div_ceil(u128::from(total.max(1))) as u64;
         let log = |to| store.log_bytes_to(bucket, VbucketId(n), to);
-        first_with(extent, extent.bytes_purged + goes, log)
+        first_seqno_with_bytes(extent, extent.bytes_purged + goes, log)
     };
     extents.iter().zip(0..).map(share).collect()
 }
 
-/// Returns the first seqno up to which a log has `bytes` bytes; `log` returns the bytes up to a
-/// seqno.
-fn first_with(extent: &LogExtent, bytes: u64, log: impl Fn(Seqno) -> Result<u64>) -> Result<Seqno> {
+/// Returns the first seqno of a vbucket up to which its log has at least `bytes` bytes. `log`
+/// returns the bytes of the log up to a seqno.
+fn first_seqno_with_bytes(
+    extent: &LogExtent,
+    bytes: u64,
+    log: impl Fn(Seqno) -> Result<u64>,
+) -> Result<Seqno> {
     let (mut low, mut high) = (extent.purged.0, extent.end.0);
     while low < high {
         let middle = low.midpoint(high);
@@ -157,13 +171,14 @@ fn first_with(extent: &LogExtent, bytes: u64, log: impl Fn(Seqno) -> Result<u64>
     Ok(Seqno(low))
 }
 
-/// Splits a purge into groups. Vbuckets without a removal are left out.
-fn steps(extents: &[LogExtent], points: &[Seqno]) -> Vec<Step> {
+/// Splits a purge into steps, each for a limited number of vbuckets. Vbuckets from which nothing
+/// is removed are left out.
+fn split_into_steps(extents: &[LogExtent], points: &[Seqno]) -> Vec<PurgeStep> {
     let goes = |((extent, point), n): ((&LogExtent, &Seqno), u16)| {
         let to = (*point).min(extent.end);
         (to > extent.purged).then_some((VbucketId(n), to))
     };
-    let all: Step = extents.iter().zip(points).zip(0..).filter_map(goes).collect();
+    let all: PurgeStep = extents.iter().zip(points).zip(0..).filter_map(goes).collect();
     all.chunks(STEP_VBUCKETS).map(<[_]>::to_vec).collect()
 }
 
@@ -221,7 +236,7 @@ mod tests {
     }
 
     fn purge(store: &MemoryStore, bucket: &Bucket, bytes_max: u64) -> [u64; 2] {
-        for step in plan(store, bucket, bytes_max).expect("a plan") {
+        for step in plan_purge(store, bucket, bytes_max).expect("a plan") {
             store.purge(BUCKET, &step).expect("purged");
         }
         let extents = store.extents(BUCKET).expect("extents");
@@ -260,9 +275,11 @@ mod tests {
         let extents = [extent(10, 5_000_000), extent(0, 100), extent(7, 9), extent(0, 0)];
         let points = [Seqno(9_000_000), Seqno(40), Seqno(7), Seqno(0)];
         let expected = vec![(VbucketId(0), Seqno(5_000_000)), (VbucketId(1), Seqno(40))];
-        assert_eq!(steps(&extents, &points), [expected]);
-        let many =
-            steps(&[extent(0, 5); 2 * STEP_VBUCKETS + 1], &[Seqno(3); 2 * STEP_VBUCKETS + 1]);
+        assert_eq!(split_into_steps(&extents, &points), [expected]);
+        let many = split_into_steps(
+            &[extent(0, 5); 2 * STEP_VBUCKETS + 1],
+            &[Seqno(3); 2 * STEP_VBUCKETS + 1],
+        );
         let lens: Vec<_> = many.iter().map(Vec::len).collect();
         assert_eq!(lens, [STEP_VBUCKETS, STEP_VBUCKETS, 1]);
         let last = many.concat().last().copied();

@@ -1,17 +1,19 @@
-//! Resolves late commits ([`proto::model::open_commit`]), which their session or producer has not
-//! ended in time.
+//! The tasks that resolve late commits ([`proto::model::open_commit`]): commits that their
+//! session or producer has not ended in time.
 //!
-//! - For a transaction that has been prepared for a while, the deciding bucket is queried. If that
-//!   bucket was dropped, the others decide together: it is committed if all of them have prepared
-//!   or committed it, since its session may have been told so. A deciding bucket that does not know
-//!   the transaction answers that it never commits (presumed abort). It remembers the number, so
-//!   that a late call does not begin the transaction.
-//! - For a commit that has been open for a while, the other participants are queried for the state
-//!   of their parts. A bucket that has only prepared a joint commit gets the outcome. A part that
-//!   is lost is no longer waited for.
+//! - If a transaction has been prepared for a while, the bucket that decides its outcome is
+//!   queried. If that bucket was dropped, the other buckets decide together: the transaction is
+//!   committed if all of them have prepared or committed it, since its session may have been
+//!   informed of the commit. A deciding bucket that does not know the transaction answers that it
+//!   will never commit (presumed abort). The bucket remembers the number of the transaction, so
+//!   that a late call cannot begin it.
+//! - If a commit has been open for a while, the other participants are queried for their parts of
+//!   the commit. A bucket that has only prepared its part is informed of the outcome. The commit
+//!   no longer waits for a part that is lost.
 //!
-//! Usually the next epochs show the states, and no answer is needed for correctness. All steps can
-//! be repeated, and are repeated while a participant does not answer.
+//! Usually the next epochs show that all parts are durable, and no query is needed. No answer is
+//! needed for correctness. All steps can be repeated, and are repeated while a participant does
+//! not answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -25,11 +27,11 @@ use proto::lock::lock;
 use proto::model::assignment::VbucketSet;
 use proto::model::bucket::SourceKind;
 use proto::model::ids::{BucketId, NodeId, TransactionId};
-use proto::model::joint::{JointCommit, Prepared};
+use proto::model::joint::{JointCommit, PreparedTransaction};
 use proto::model::open_commit::{OpenCommit, PartState, Participant};
 use proto::model::pushed_commit::PushedCommit;
 use proto::plant::{self, Plant};
-use proto::rpc::api::{Decision, ProjectorApi, PushedLook, TransactionFate};
+use proto::rpc::api::{Decision, ProjectorApi, PushedStateQuery, TransactionState};
 use proto::{Error, Result};
 use tokio::time::timeout;
 
@@ -37,22 +39,23 @@ use crate::projector::Projector;
 use crate::source::commits::open::LATE_AFTER;
 use crate::source::view::bucket::Bucket;
 
-/// The pause between two turns over the late commits.
+/// The pause between two rounds of queries about the late commits.
 const TURN_EVERY: Duration = Duration::from_millis(250);
 /// The time limit of a query.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 /// The number of concurrent queries.
 const QUERIES_MAX: usize = 16;
-/// The limit of open commits of a bucket that are queried in one turn; the others follow in the
-/// next turns.
+/// The limit of open commits of a bucket that one round queries; the next rounds query the
+/// others.
 const COMMITS_MAX: usize = 64;
 
-/// The late commits that a task resolves. Each kind has a task, so that a participant that does not answer delays no other kind.
+/// The kinds of late commits. Each kind is resolved by a separate task, so that a participant
+/// that does not answer delays no other kind.
 #[derive(Clone, Copy)]
 pub(crate) enum LateKind {
-    /// Prepared transactions. They lock documents.
+    /// Prepared transactions whose outcome is not known. They lock documents.
     Prepared,
-    /// Open joint commits.
+    /// Open commits of transactions over several buckets (joint commits).
     Joint,
     /// Open commits of producers.
     Pushed,
@@ -63,7 +66,7 @@ pub(crate) enum LateKind {
 pub(crate) async fn resolve_late(projector: Arc<Projector>, kind: LateKind) -> Infallible {
     loop {
         tokio::time::sleep(TURN_EVERY).await;
-        let turn = Turn { projector: Arc::clone(&projector), silent: Mutex::default() };
+        let turn = QueryRound { projector: Arc::clone(&projector), silent: Mutex::default() };
         match kind {
             LateKind::Prepared => turn.end_all_prepared().await,
             LateKind::Joint => turn.query_open(SourceKind::Embedded).await,
@@ -72,17 +75,17 @@ pub(crate) async fn resolve_late(projector: Arc<Projector>, kind: LateKind) -> I
     }
 }
 
-/// The answer of another bucket about a transaction.
+/// The answer of another bucket that was queried about a transaction.
 enum BucketAnswer {
-    /// The fate of the transaction in the bucket.
-    Fate(TransactionFate),
+    /// The fate of the transaction in that bucket.
+    Fate(TransactionState),
     /// The other bucket was dropped.
     Dropped,
     /// The other bucket does not answer.
     Silent,
 }
 
-/// A process that is queried for the parts of a commit.
+/// A process that is queried about its parts of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Respondent {
     /// The leader of another bucket.
@@ -91,24 +94,26 @@ enum Respondent {
     Owner(NodeId),
 }
 
-/// One turn over all late commits of a kind.
-struct Turn {
+/// One round of queries about all late commits of a kind.
+struct QueryRound {
     projector: Arc<Projector>,
-    /// The respondents that have not answered, and are not queried again in this turn.
+    /// The processes that have not answered, and are not queried again in this round.
     silent: Mutex<BTreeSet<Respondent>>,
 }
 
-impl Turn {
-    /// Iterates over the served buckets of a kind that this process leads and that have prepared
-    /// transactions or open commits.
+impl QueryRound {
+    /// Iterates over the served buckets of a source kind that this process leads, if they have
+    /// prepared transactions or open commits.
     fn buckets(&self, source: SourceKind) -> impl Iterator<Item = Arc<Bucket>> {
         let ids = self.projector.bucket_ids().into_iter();
         let buckets = ids.filter_map(|id| self.projector.find(id));
         let of_kind = buckets.filter(move |bucket| bucket.info.source == source);
         let unsettled = of_kind.filter(|bucket| bucket.has_unsettled() && bucket.is_led());
-        unsettled.filter(|bucket| bucket.check_open().is_ok()).inspect(|bucket| bucket.count_ages())
+        unsettled.filter(|bucket| bucket.check_open().is_ok()).inspect(|bucket| bucket.start_ages())
     }
 
+    /// Queries the outcome of all late prepared transactions, and ends those whose outcome is
+    /// known.
     async fn end_all_prepared(&self) {
         let mut late = Vec::new();
         for bucket in self.buckets(SourceKind::Embedded) {
@@ -122,10 +127,11 @@ impl Turn {
             .await;
     }
 
+    /// Queries the participants of late open commits, and records their answers.
     async fn query_open(&self, source: SourceKind) {
         let mut queries = Vec::new();
         for bucket in self.buckets(source) {
-            for (commit, participants) in bucket.to_query(COMMITS_MAX) {
+            for (commit, participants) in bucket.commits_to_query(COMMITS_MAX) {
                 let commit = Arc::new(commit);
                 let respondents = respondents(&bucket, participants).into_iter();
                 queries
@@ -138,22 +144,23 @@ impl Turn {
                 |(bucket, commit, (respondent, vbuckets))| async move {
                     let parts = match (&*commit, respondent) {
                         (OpenCommit::Joint(joint), Respondent::Leader(other)) => {
-                            self.part_in(&bucket, joint, other).await
+                            self.query_part_in_bucket(&bucket, joint, other).await
                         }
                         (OpenCommit::Pushed(pushed), Respondent::Owner(owner)) => {
-                            self.parts_at(&bucket, pushed, (owner, vbuckets)).await
+                            self.query_parts_at_owner(&bucket, pushed, (owner, vbuckets)).await
                         }
                         _ => return,
                     };
-                    bucket.note_parts(&commit, &parts);
+                    bucket.record_parts(&commit, &parts);
                 },
             )
             .await;
     }
 
-    /// Returns the states of another bucket's part in a joint commit, if they are final. A bucket
-    /// that has only prepared the commit gets the outcome.
-    async fn part_in(
+    /// Queries another bucket about its part of a joint commit. Returns the state of the part if
+    /// that state is final. If the bucket has only prepared the commit, informs it of the
+    /// outcome.
+    async fn query_part_in_bucket(
         &self,
         bucket: &Bucket,
         joint: &JointCommit,
@@ -161,30 +168,32 @@ impl Turn {
     ) -> Vec<(Participant, PartState)> {
         let transaction = joint.committed.transaction;
         let has_changes = joint.at().is_some();
-        let state = match self.fate_in(other, transaction).await {
+        let state = match self.query_fate(other, transaction).await {
             // An epoch there has it, as after a rollback of that bucket, and it is not named any more.
-            BucketAnswer::Fate(TransactionFate::Committed { is_open: false, .. }) => {
+            BucketAnswer::Fate(TransactionState::Committed { is_open: false, .. }) => {
                 Some(PartState::Shown)
             }
-            BucketAnswer::Fate(TransactionFate::Unknown) if has_changes => Some(PartState::Lost),
+            BucketAnswer::Fate(TransactionState::Unknown) if has_changes => Some(PartState::Lost),
             // A bucket may forget an old commit, so this answer proves nothing about a commit without changes here.
-            BucketAnswer::Fate(TransactionFate::Unknown) | BucketAnswer::Dropped => {
+            BucketAnswer::Fate(TransactionState::Unknown) | BucketAnswer::Dropped => {
                 (!has_changes).then_some(PartState::Shown)
             }
-            BucketAnswer::Fate(TransactionFate::Prepared) => {
+            BucketAnswer::Fate(TransactionState::Prepared) => {
                 let participants = joint.participants.clone();
-                let ended = self.tell(other, transaction, Decision::Commit { participants }).await;
-                note(bucket, transaction, ended);
+                let ended =
+                    self.send_decision(other, transaction, Decision::Commit { participants }).await;
+                log_end_error(bucket, transaction, ended);
                 None
             }
-            BucketAnswer::Fate(TransactionFate::Committed { .. } | TransactionFate::Open)
+            BucketAnswer::Fate(TransactionState::Committed { .. } | TransactionState::Open)
             | BucketAnswer::Silent => None,
         };
         state.map(|state| (Participant::Bucket(other), state)).into_iter().collect()
     }
 
-    /// Returns the states of the parts of a producer's commit in the vbuckets of another owner.
-    async fn parts_at(
+    /// Queries another owner of vbuckets about its parts of a producer's commit, and returns
+    /// their states.
+    async fn query_parts_at_owner(
         &self,
         bucket: &Bucket,
         commit: &PushedCommit,
@@ -194,9 +203,9 @@ impl Turn {
         let node = catalog.and_then(|catalog| catalog.nodes.get(&owner).cloned());
         let is_silent = lock(&self.silent).contains(&Respondent::Owner(owner));
         let Some(node) = node.filter(|_| !is_silent) else { return Vec::new() };
-        let look = PushedLook { bucket: bucket.info.id, commit: commit.clone(), wanted };
+        let look = PushedStateQuery { bucket: bucket.info.id, commit: commit.clone(), wanted };
         let answer = self.projector.directory.projector(&node);
-        match timeout(ANSWER_WAIT, answer.look_at_pushed(look)).await {
+        match timeout(ANSWER_WAIT, answer.pushed_part_states(look)).await {
             Ok(Ok(parts)) => {
                 parts.into_iter().map(|(at, state)| (Participant::Vbucket(at), state)).collect()
             }
@@ -207,42 +216,53 @@ impl Turn {
         }
     }
 
-    async fn end_prepared(&self, bucket: &Bucket, prepared: Arc<Prepared>) {
+    /// Ends a prepared transaction, if its outcome can be determined.
+    async fn end_prepared(&self, bucket: &Bucket, prepared: Arc<PreparedTransaction>) {
         let transaction = prepared.transaction;
         let Some(decider) = prepared.decider() else { return };
-        let decision = match self.fate_in(decider, transaction).await {
-            BucketAnswer::Fate(TransactionFate::Committed { participants, .. })
+        let decision = match self.query_fate(decider, transaction).await {
+            BucketAnswer::Fate(TransactionState::Committed { participants, .. })
                 if !plant::is(Plant::RolledBackDecided) =>
             {
                 Decision::Commit { participants }
             }
-            BucketAnswer::Fate(TransactionFate::Committed { .. } | TransactionFate::Unknown) => {
+            BucketAnswer::Fate(TransactionState::Committed { .. } | TransactionState::Unknown) => {
                 Decision::RollBack
             }
             BucketAnswer::Fate(_) | BucketAnswer::Silent => return,
-            BucketAnswer::Dropped => match self.without_decider(bucket.info.id, &prepared).await {
-                Some(decision) => decision,
-                None => return,
-            },
+            BucketAnswer::Dropped => {
+                match self.outcome_without_decider(bucket.info.id, &prepared).await {
+                    Some(decision) => decision,
+                    None => return,
+                }
+            }
         };
         let commits = matches!(decision, Decision::Commit { .. });
         tracing::info!(bucket = %bucket.info.name, %transaction, commits, "a prepared transaction ends without its session");
-        note(bucket, transaction, self.tell(bucket.info.id, transaction, decision).await);
+        log_end_error(
+            bucket,
+            transaction,
+            self.send_decision(bucket.info.id, transaction, decision).await,
+        );
     }
 
-    /// Returns the outcome of a transaction whose deciding bucket was dropped; `None` while it is
-    /// not known.
-    async fn without_decider(&self, bucket: BucketId, prepared: &Prepared) -> Option<Decision> {
+    /// Determines the outcome of a transaction whose deciding bucket was dropped; `None` while
+    /// the outcome is not known.
+    async fn outcome_without_decider(
+        &self,
+        bucket: BucketId,
+        prepared: &PreparedTransaction,
+    ) -> Option<Decision> {
         let (mut left, mut is_open, mut is_unknown) = (vec![bucket], false, false);
         for other in prepared.participants.iter().filter(|other| **other != bucket) {
-            match self.fate_in(*other, prepared.transaction).await {
+            match self.query_fate(*other, prepared.transaction).await {
                 // This answer counts, whatever the other buckets answer.
-                BucketAnswer::Fate(TransactionFate::Committed { participants, .. }) => {
+                BucketAnswer::Fate(TransactionState::Committed { participants, .. }) => {
                     return Some(Decision::Commit { participants });
                 }
-                BucketAnswer::Fate(TransactionFate::Prepared) => left.push(*other),
-                BucketAnswer::Fate(TransactionFate::Unknown) => is_unknown = true,
-                BucketAnswer::Fate(TransactionFate::Open) | BucketAnswer::Silent => is_open = true,
+                BucketAnswer::Fate(TransactionState::Prepared) => left.push(*other),
+                BucketAnswer::Fate(TransactionState::Unknown) => is_unknown = true,
+                BucketAnswer::Fate(TransactionState::Open) | BucketAnswer::Silent => is_open = true,
                 BucketAnswer::Dropped => {}
             }
         }
@@ -254,8 +274,9 @@ impl Turn {
         }
     }
 
-    async fn fate_in(&self, bucket: BucketId, transaction: TransactionId) -> BucketAnswer {
-        let source = match self.source(bucket) {
+    /// Queries another bucket about the fate of a transaction.
+    async fn query_fate(&self, bucket: BucketId, transaction: TransactionId) -> BucketAnswer {
+        let source = match self.bucket_client(bucket) {
             Some(source) => source,
             None => return BucketAnswer::Dropped,
         };
@@ -263,7 +284,7 @@ impl Turn {
             return BucketAnswer::Silent;
         }
         let Ok(source) = source else { return BucketAnswer::Silent };
-        match timeout(ANSWER_WAIT, source.fate(bucket, transaction)).await {
+        match timeout(ANSWER_WAIT, source.transaction_state(bucket, transaction)).await {
             Ok(Ok(fate)) => BucketAnswer::Fate(fate),
             Ok(Err(_)) | Err(_) => {
                 lock(&self.silent).insert(Respondent::Leader(bucket));
@@ -272,34 +293,37 @@ impl Turn {
         }
     }
 
-    async fn tell(
+    /// Informs another bucket of the outcome of a transaction.
+    async fn send_decision(
         &self,
         bucket: BucketId,
         transaction: TransactionId,
         decision: Decision,
     ) -> Result<()> {
-        let Some(source) = self.source(bucket) else { return Ok(()) };
-        let told = timeout(ANSWER_WAIT, source?.decide(bucket, transaction, decision)).await;
+        let Some(source) = self.bucket_client(bucket) else { return Ok(()) };
+        let told =
+            timeout(ANSWER_WAIT, source?.end_prepared_transaction(bucket, transaction, decision))
+                .await;
         told.map_or(Ok(()), |told| told.map(drop))
     }
 
-    /// Returns a client of a bucket's projectors; `None` if the bucket was dropped, or an error if
-    /// it is younger than the catalog of this process.
-    fn source(&self, bucket: BucketId) -> Option<Result<Arc<dyn ProjectorApi>>> {
+    /// Returns a client of a bucket's projectors; `None` if the bucket was dropped. An error if
+    /// the bucket is newer than the catalog of this process.
+    fn bucket_client(&self, bucket: BucketId) -> Option<Result<Arc<dyn ProjectorApi>>> {
         let catalog = self.projector.catalog.borrow().clone();
-        let Some(catalog) = catalog else { return Some(Err(not_known(bucket))) };
+        let Some(catalog) = catalog else { return Some(Err(unknown_bucket_error(bucket))) };
         match catalog.buckets.get(&bucket) {
             Some(info) => Some(source_of(&*self.projector.directory, info, |node| {
                 catalog.nodes.get(&node).cloned()
             })),
             None if catalog.is_dropped(bucket) => None,
-            None => Some(Err(not_known(bucket))),
+            None => Some(Err(unknown_bucket_error(bucket))),
         }
     }
 }
 
-/// Returns the processes to query for the parts of these participants, each with its vbuckets (none
-/// for a bucket).
+/// Returns the processes to query about the parts of these participants, each with its vbuckets.
+/// For a process that leads a bucket, the set of vbuckets is empty.
 fn respondents(
     bucket: &Bucket,
     participants: Vec<Participant>,
@@ -318,11 +342,12 @@ fn respondents(
     found
 }
 
-fn not_known(bucket: BucketId) -> Error {
+fn unknown_bucket_error(bucket: BucketId) -> Error {
     Error::unavailable(format!("the catalog of this projector does not have bucket {bucket} yet"))
 }
 
-fn note(bucket: &Bucket, transaction: TransactionId, ended: Result<()>) {
+/// Logs an error of ending a transaction.
+fn log_end_error(bucket: &Bucket, transaction: TransactionId, ended: Result<()>) {
     if let Err(error) = ended {
         let bucket = &bucket.info.name;
         tracing::warn!(%bucket, %transaction, %error, "a joint commit does not end yet");

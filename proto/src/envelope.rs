@@ -1,40 +1,41 @@
-//! The envelope of a small file that is written in one piece: its kind and version, its length, and
-//! a checksum.
+//! The envelope of a small file that is written at once: its kind and version, its length, and a
+//! checksum.
 //!
 //! ```text
 //! file := head length:u64 check:u32 body       (little endian)
 //! ```
 //!
-//! `head` is a line of text that ends with the version, such as `sextant users 1`, and `check` is
-//! the CRC-32C of all other bytes. So a file of another version is distinguished from a damaged
-//! one.
+//! `head` is a line of text that ends with the version, such as `sextant users 1`. `length` is
+//! the number of bytes of the body. `check` is the CRC-32C of all other bytes. So a file of
+//! another version is distinguished from a damaged one.
 
 use crate::{Error, ErrorCode, Result};
 
 const LENGTH_BYTES: usize = size_of::<u64>();
 const CHECK_BYTES: usize = size_of::<u32>();
 
-/// The envelope of a kind of file.
+/// The first line of a kind of file, with which its files are written and checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Envelope {
     /// The first line, including its line break.
     head: &'static str,
-    /// The part of the first line that all versions share.
+    /// The first line without the version, which all versions share.
     any_head: &'static str,
 }
 
 impl Envelope {
-    /// Creates an envelope; `head` and `any_head` are the first line with and without the version.
+    /// Creates the envelope of a kind of file; `head` and `any_head` are its first line with and
+    /// without the version.
     pub const fn new(head: &'static str, any_head: &'static str) -> Self {
         Self { head, any_head }
     }
 
-    /// Returns the number of bytes before the body.
+    /// Returns the number of bytes before the body of a file.
     pub const fn bytes_before(&self) -> usize {
         self.head.len() + LENGTH_BYTES + CHECK_BYTES
     }
 
-    /// Returns the bytes of a file with this body.
+    /// Returns the bytes of a file with this body: its envelope, then the body.
     pub fn seal(&self, body: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.bytes_before() + body.len());
         out.extend_from_slice(self.head.as_bytes());
@@ -51,22 +52,23 @@ impl Envelope {
         if !file.starts_with(self.head.as_bytes()) {
             return Err(match file.starts_with(self.any_head.as_bytes()) {
                 true => Error::new(ErrorCode::Version, "the file is of another version"),
-                false => damaged(),
+                false => damaged_file_error(),
             });
         }
-        let (before, body) = file.split_at_checked(self.bytes_before()).ok_or_else(damaged)?;
+        let (before, body) =
+            file.split_at_checked(self.bytes_before()).ok_or_else(damaged_file_error)?;
         let (summed, check) = before.split_at(before.len() - CHECK_BYTES);
         let length = (body.len() as u64).to_le_bytes();
         let crc = crc32c::crc32c_append(crc32c::crc32c(summed), body);
         match summed.ends_with(&length) && check == crc.to_le_bytes() {
             true => Ok(body),
-            false => Err(damaged()),
+            false => Err(damaged_file_error()),
         }
     }
 }
 
-/// The error of a file that is not as it was written.
-pub fn damaged() -> Error {
+/// Returns the error of a file whose checksum or length is wrong.
+pub fn damaged_file_error() -> Error {
     Error::new(ErrorCode::Corrupt, "the file is damaged")
 }
 
@@ -77,7 +79,7 @@ mod tests {
     const ENVELOPE: Envelope = Envelope::new("things 2\n", "things ");
 
     #[test]
-    fn damage_and_other_versions_are_told_apart_and_never_read() {
+    fn damaged_and_other_versions_differ() {
         let good = ENVELOPE.seal(b"body");
         assert_eq!(ENVELOPE.open(&good).expect("good"), b"body");
         for place in 0..good.len() {

@@ -6,13 +6,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum size of a message, and of a hint, in bytes. A message may quote a name of any length
-/// from a client, and the metadata of a gRPC call, in which a byte may take three, has 16 KiB in
-/// usual clients.
+/// Maximum size of an error's message, and of its hint, in bytes. A message may quote a client's
+/// name of any length, and usual gRPC clients accept 16 KiB of metadata, in which a byte may take
+/// three.
 const TEXT_BYTES_MAX: usize = 2 << 10;
 
-/// The number of bytes at the end of a text that are kept when it is shortened, since they contain
-/// the remedy.
+/// The number of bytes at the end of a text that shortening keeps, since the remedy is often
+/// there.
 const TAIL_BYTES: usize = 512;
 
 /// The kind of an error, for programs.
@@ -26,9 +26,9 @@ pub enum ErrorCode {
     Cancelled,
     /// Retry: the epoch of the scan is no longer retained (72000); restart the scan.
     SnapshotTooOld,
-    /// Retry: the slice is no longer on this node; the scan continues at the node in the topology.
+    /// Retry: the slice was moved from this node; the scan continues at the node in the topology.
     SliceMoved,
-    /// Retry: the reader's position does not fit a stream; it opens a new stream from its
+    /// Retry: the reader's position is not on the stream; it opens a new stream from its
     /// watermarks.
     DropData,
     /// Caller: a syntax error (42601).
@@ -47,13 +47,13 @@ pub enum ErrorCode {
     TooComplex,
     /// Caller: a valid request that this version does not support (0A000).
     Unsupported,
-    /// Caller: a parameter outside its range, or a token from elsewhere (22023).
+    /// Caller: a parameter is outside its range, or a token was not made by this server (22023).
     InvalidParameter,
     /// Caller: a producer sent a position that does not follow the last one (22023).
     OutOfOrder,
     /// Caller: the statement is not possible in the transaction's state (25000).
     TransactionState,
-    /// Operator: data on disk fails its checks (XX001).
+    /// Operator: data on disk is damaged (XX001).
     Corrupt,
     /// Operator: reading or writing files or sockets failed (58030).
     Io,
@@ -77,7 +77,7 @@ pub enum ErrorCode {
     UnknownColumn,
     /// Caller: no such setting or option (42704).
     UnknownSetting,
-    /// Caller: an object of another kind has the name (42809).
+    /// Caller: the name belongs to an object of another kind (42809).
     WrongKind,
     /// Caller: other objects depend on the object (2BP01).
     HasDependents,
@@ -102,9 +102,10 @@ pub enum ErrorCode {
     NoTransaction,
     /// Caller: it is unknown whether a transaction was committed (08007); check the data.
     InDoubt,
-    /// Retry: a prepared transaction whose outcome is unknown locks a document (55P03).
+    /// Retry: a document is locked by a prepared transaction whose outcome is not known yet
+    /// (55P03).
     Held,
-    /// Caller: the object is not in the state that the statement requires (55000).
+    /// Caller: the statement requires another condition of the object (55000).
     WrongState,
     /// Caller: another session has ended the build that the statement waits for (57014).
     BuildCancelled,
@@ -116,11 +117,11 @@ pub enum ErrorCode {
     UserExists,
     /// Caller: the name, password or token of a log-in is wrong (28P01).
     BadPassword,
-    /// Caller: this way of logging in is not possible for the user (28000).
+    /// Caller: the user cannot log in by this method (28000).
     BadLogin,
     /// Caller: the user of the session was dropped or has another password (57P05).
     SessionEnded,
-    /// Retry: memory for the work of clients is used up (53200).
+    /// Retry: the memory for the work of clients is used up (53200).
     OutOfRoom,
     /// Caller: a division by zero (22012).
     DivisionByZero,
@@ -128,9 +129,9 @@ pub enum ErrorCode {
     ReservedName,
     /// Caller: a name that may mean two columns (42702).
     AmbiguousColumn,
-    /// Caller: the statement is only possible earlier in its transaction (25001).
+    /// Caller: the statement must come earlier in its transaction (25001).
     TooLate,
-    /// Caller: the type of an expression is not allowed in its place (42804).
+    /// Caller: an expression has a type that is not allowed at its position (42804).
     WrongType,
     /// Caller: an object was changed or dropped after the statement had looked it up (55000); repeat the statement if it still fits.
     Changed,
@@ -148,12 +149,13 @@ pub enum ErrorKind {
 }
 
 impl ErrorCode {
-    /// Returns true if a commit with this error was not made, and would be refused again.
+    /// Returns true if this error refuses a commit for good: the commit was not made, and a
+    /// repeated attempt would be refused too.
     pub fn refuses_commit(self) -> bool {
         matches!(self, Self::Conflict | Self::DuplicateId)
     }
 
-    /// The remedy.
+    /// Returns the remedy for the error.
     pub fn kind(self) -> ErrorKind {
         use ErrorCode::*;
         match self {
@@ -165,7 +167,7 @@ impl ErrorCode {
         }
     }
 
-    /// The SQLSTATE for PostgreSQL clients.
+    /// Returns the SQLSTATE for PostgreSQL clients.
     pub fn sqlstate(self) -> &'static str {
         use ErrorCode::*;
         match self {
@@ -224,48 +226,48 @@ impl ErrorCode {
 pub struct Error {
     /// The kind of the error, for programs.
     pub code: ErrorCode,
-    /// The failure and its place, for display.
+    /// The text for display: what failed, and where.
     pub message: String,
     /// The remedy, if one is known, as a sentence for the user.
     pub hint: Option<String>,
 }
 
 impl Error {
-    /// An error without a hint.
+    /// Creates an error without a hint.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: bounded(message.into()), hint: None }
+        Self { code, message: shorten_text(message.into()), hint: None }
     }
 
     /// Adds a hint to the error.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(bounded(hint.into()));
+        self.hint = Some(shorten_text(hint.into()));
         self
     }
 
-    /// Puts the failed action before the error's message.
+    /// Puts the failed action, `doing`, before the error's message.
     pub fn context(mut self, doing: impl fmt::Display) -> Self {
-        self.message = bounded(format!("{doing}: {}", self.message));
+        self.message = shorten_text(format!("{doing}: {}", self.message));
         self
     }
 
-    /// True if the same request may succeed later or elsewhere.
+    /// Returns true if the same request may succeed later or elsewhere.
     pub fn is_retry(&self) -> bool {
         self.code.kind() == ErrorKind::Retry
     }
 
-    /// Shorthand for [`ErrorCode::Internal`].
+    /// Creates an error with [`ErrorCode::Internal`].
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Internal, message)
     }
 
-    /// Shorthand for [`ErrorCode::Unavailable`].
+    /// Creates an error with [`ErrorCode::Unavailable`].
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Unavailable, message)
     }
 }
 
 /// Shortens a text over [`TEXT_BYTES_MAX`] in its middle.
-fn bounded(text: String) -> String {
+fn shorten_text(text: String) -> String {
     if text.len() <= TEXT_BYTES_MAX {
         return text;
     }

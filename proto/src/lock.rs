@@ -1,8 +1,9 @@
 //! Locks that stay usable after a panic.
 //!
-//! A panic under a lock poisons the lock, and every later use would panic too. Data that a panic
-//! may leave half changed is changed only by tasks whose panic ends the process
-//! (`env::TaskPolicy`), so that the data behind a poisoned lock can still be read.
+//! A panic under a lock poisons the lock, and every later use would panic too. The functions of
+//! this module ignore the poison. Data that a panic may leave half changed is changed only by
+//! tasks whose panic ends the process (`env::TaskPolicy`), so the data under a poisoned lock can
+//! still be used.
 //!
 //! A simulation may decide at each lock which thread runs next (`turn.rs`, only with the feature
 //! `testing`).
@@ -12,12 +13,12 @@ use std::sync::{
 };
 
 #[cfg(any(test, feature = "testing"))]
-use crate::turn::in_turn;
+use crate::turn::take_with_turns;
 
-/// Locks a mutex.
+/// Locks a mutex, also after a panic.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     #[cfg(any(test, feature = "testing"))]
-    if let Some(guard) = in_turn(|| taken(mutex.try_lock())) {
+    if let Some(guard) = take_with_turns(|| free_guard(mutex.try_lock())) {
         return guard;
     }
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -25,29 +26,29 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Locks a mutex; `None` if another thread has locked it.
 pub fn try_lock<T: ?Sized>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    taken(mutex.try_lock())
+    free_guard(mutex.try_lock())
 }
 
-/// Locks for reading, also after a panic.
+/// Locks an `RwLock` for reading, also after a panic.
 pub fn read<T: ?Sized>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     #[cfg(any(test, feature = "testing"))]
-    if let Some(guard) = in_turn(|| taken(lock.try_read())) {
+    if let Some(guard) = take_with_turns(|| free_guard(lock.try_read())) {
         return guard;
     }
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks for writing, also after a panic.
+/// Locks an `RwLock` for writing, also after a panic.
 pub fn write<T: ?Sized>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     #[cfg(any(test, feature = "testing"))]
-    if let Some(guard) = in_turn(|| taken(lock.try_write())) {
+    if let Some(guard) = take_with_turns(|| free_guard(lock.try_write())) {
         return guard;
     }
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the guard; `None` if another thread has the lock.
-fn taken<G>(tried: Result<G, TryLockError<G>>) -> Option<G> {
+/// Returns the guard of an attempt to lock; `None` if another thread has the lock.
+fn free_guard<G>(tried: Result<G, TryLockError<G>>) -> Option<G> {
     match tried {
         Ok(guard) => Some(guard),
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),

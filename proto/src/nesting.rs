@@ -3,24 +3,25 @@
 //! count their levels while they are decoded.
 //!
 //! A recursive type derives its code with `#[serde(remote = "Self")]`, which generates inherent
-//! functions, and implements the serde traits with `recursive!`, which counts a level around each
-//! call. The type's fields are decoded through the traits, so their levels are counted.
+//! functions. It implements the serde traits with `recursive!`, which calls these functions and
+//! counts a level around each call. The type's fields are decoded through the traits, so their
+//! levels are counted too.
 
 use std::cell::Cell;
 
-/// Maximum nesting of a decoded tree: more than the longest statement needs (500 operators in 200 parentheses), and few
-/// enough for a thread's stack in a debug build.
+/// Maximum nesting of a decoded tree. The longest statement needs less (500 operators in 200
+/// parentheses), and a thread's stack suffices for it in a debug build.
 pub const LEVELS_MAX: usize = 768;
 
 thread_local! {
     static LEVELS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A guard of one level of nesting during its decoding.
+/// A guard that counts one level of nesting while it exists.
 pub(crate) struct Level;
 
 impl Level {
-    /// Enters a level; `None` if the tree is too deep.
+    /// Counts one level more; `None` if the tree is too deep.
     pub fn enter() -> Option<Self> {
         let deeper = LEVELS.get() + 1;
         (deeper <= LEVELS_MAX).then(|| {

@@ -1,13 +1,13 @@
-//! Side files: small files with one value each, in an envelope, which are always written
-//! completely.
+//! Side files: small files with one value each, in an envelope. A change writes the complete file
+//! anew.
 //!
 //! ```text
 //! file := [`Envelope`] body
 //! ```
 //!
-//! `body` is the value in postcard. The file is written under a temporary name, synced and renamed,
-//! so that a crash leaves the former value or the new one. The version in the envelope names the
-//! encoding of the value, and changes with it.
+//! `body` is the value in postcard. The file is written under a temporary name, synced and
+//! renamed, so that a crash leaves the former value or the new one. The version in the envelope
+//! stands for the encoding of the value: another encoding has another version.
 
 use std::io;
 use std::marker::PhantomData;
@@ -17,10 +17,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::env::{FileSystem, OpenMode};
-use crate::envelope::{Envelope, damaged};
+use crate::envelope::{Envelope, damaged_file_error};
 use crate::{Error, Result};
 
-/// The name and the format of a side file that contains one value of type `T`.
+/// The name and the format of a side file with one value of type `T`.
 pub struct SideFile<T> {
     name: &'static str,
     envelope: Envelope,
@@ -29,12 +29,13 @@ pub struct SideFile<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> SideFile<T> {
-    /// Returns the description of a file. A file of more than `bytes_max` bytes is read as damaged.
+    /// Creates the description of a side file. When it is read, a file of more than `bytes_max`
+    /// bytes counts as damaged.
     pub const fn new(name: &'static str, envelope: Envelope, bytes_max: u64) -> Self {
         Self { name, envelope, bytes_max, value: PhantomData }
     }
 
-    /// The path of the file in a directory.
+    /// Returns the path of the file in a directory.
     pub fn path(&self, dir: &Path) -> PathBuf {
         dir.join(self.name)
     }
@@ -53,10 +54,10 @@ impl<T: Serialize + DeserializeOwned> SideFile<T> {
         };
         let bytes = bytes().map_err(|error: io::Error| error.into());
         let decoded = bytes.and_then(|bytes: Vec<u8>| self.decode(&bytes));
-        decoded.map(Some).map_err(|error: Error| about("reading", &path, error))
+        decoded.map(Some).map_err(|error: Error| with_file_context("reading", &path, error))
     }
 
-    /// Replaces the file durably.
+    /// Replaces the file durably by one with this value.
     pub fn write(&self, fs: &dyn FileSystem, dir: &Path, value: &T) -> Result<()> {
         let (path, bytes) = (self.path(dir), self.encode(value)?);
         let tmp = path.with_extension("tmp");
@@ -71,10 +72,10 @@ impl<T: Serialize + DeserializeOwned> SideFile<T> {
             fs.rename(&tmp, &path)?;
             fs.sync_dir(dir)
         };
-        publish().map_err(|error: io::Error| about("writing", &path, error.into()))
+        publish().map_err(|error: io::Error| with_file_context("writing", &path, error.into()))
     }
 
-    /// Removes the file durably, if there is one.
+    /// Removes the file durably, if it exists.
     pub fn remove(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
         let path = self.path(dir);
         let removed = || {
@@ -85,7 +86,7 @@ impl<T: Serialize + DeserializeOwned> SideFile<T> {
             }
             fs.sync_dir(dir)
         };
-        removed().map_err(|error: io::Error| about("removing", &path, error.into()))
+        removed().map_err(|error: io::Error| with_file_context("removing", &path, error.into()))
     }
 
     /// Returns the bytes of a file with this value.
@@ -95,13 +96,14 @@ impl<T: Serialize + DeserializeOwned> SideFile<T> {
         Ok(self.envelope.seal(&body))
     }
 
-    /// Returns the value in the bytes of a file.
+    /// Returns the value in the bytes of a file; an error if they are damaged or of another
+    /// version.
     pub fn decode(&self, bytes: &[u8]) -> Result<T> {
-        postcard::from_bytes(self.envelope.open(bytes)?).map_err(|_| damaged())
+        postcard::from_bytes(self.envelope.open(bytes)?).map_err(|_| damaged_file_error())
     }
 
-    /// Decodes arbitrary bytes, first as a file and then as the body of a file with a correct
-    /// envelope, for the fuzzer.
+    /// Decodes arbitrary bytes for the fuzzer: first as a complete file, then as a body in a
+    /// correct envelope.
     #[cfg(any(test, feature = "testing"))]
     pub fn fuzz(&self, data: &[u8]) {
         let _ = self.decode(data);
@@ -112,6 +114,6 @@ impl<T: Serialize + DeserializeOwned> SideFile<T> {
     }
 }
 
-fn about(what: &str, path: &Path, error: Error) -> Error {
+fn with_file_context(what: &str, path: &Path, error: Error) -> Error {
     error.context(format!("{what} {}", path.display()))
 }

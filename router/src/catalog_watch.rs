@@ -1,4 +1,5 @@
-//! Keeps the router's view of the cluster current: the catalog, and the applied epochs of each indexer.
+//! The task that follows the catalog: makes each new catalog the router's current one, and follows
+//! the applied epochs of each indexer in it.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -13,29 +14,31 @@ use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 
 use crate::context::RouterContext;
-use crate::offline::{RouterData, TakeOver};
+use crate::offline::{CatalogTakeOver, RouterData};
 
-/// The state that follows the catalog, with a task for each indexer in it.
+/// The state of following the catalog, with a task for each indexer.
 pub(crate) struct CatalogWatch {
     context: RouterContext,
     indexers: BTreeMap<NodeId, (Arc<NodeInfo>, Task)>,
-    take_over: TakeOver,
+    take_over: CatalogTakeOver,
 }
 
 impl CatalogWatch {
     pub fn new(context: RouterContext) -> Self {
-        Self { context, indexers: BTreeMap::new(), take_over: TakeOver::default() }
+        Self { context, indexers: BTreeMap::new(), take_over: CatalogTakeOver::default() }
     }
 
-    /// Installs the catalog that an earlier process has stored on disk, if there is one.
-    pub fn begin_with(&mut self, data: &RouterData) {
-        if let Some(catalog) = TakeOver::begin(&self.context, data) {
-            self.install(catalog);
-            self.tell();
+    /// Uses the catalog that an earlier process has stored on disk, if there is one, until a
+    /// coordinator sends one.
+    pub fn use_stored_catalog(&mut self, data: &RouterData) {
+        if let Some(catalog) = CatalogTakeOver::restore_stored(&self.context, data) {
+            self.use_catalog(catalog);
+            self.notify_changed();
         }
     }
 
-    fn install(&mut self, catalog: Arc<Catalog>) {
+    /// Makes a catalog the router's current one.
+    fn use_catalog(&mut self, catalog: Arc<Catalog>) {
         self.watch_indexers(&catalog);
         self.context.topologies.take_catalog(&catalog);
         self.context.views.take_catalog(&catalog);
@@ -45,10 +48,13 @@ impl CatalogWatch {
         self.context.catalog.store(catalog);
     }
 
-    fn tell(&self) {
+    /// Notifies the waiting tasks of a new catalog.
+    fn notify_changed(&self) {
         self.context.catalog_changed.send_modify(|count| *count += 1);
     }
 
+    /// Starts a task for each indexer of a catalog that follows its applied epochs, and ends the
+    /// tasks of other indexers.
     fn watch_indexers(&mut self, catalog: &Catalog) {
         let (context, indexers) = (&self.context, &mut self.indexers);
         indexers.retain(|id, (node, _)| catalog.nodes.get(id) == Some(node));
@@ -66,13 +72,15 @@ impl CatalogWatch {
 impl CatalogSink for CatalogWatch {
     async fn take_catalog(&mut self, catalog: Arc<Catalog>) -> Result<()> {
         self.take_over.check(&self.context, &catalog).await?;
-        self.install(catalog);
-        self.take_over.end(&self.context);
-        self.tell();
+        self.use_catalog(catalog);
+        self.take_over.note_replaced(&self.context);
+        self.notify_changed();
         Ok(())
     }
 }
 
+/// Receives the reports of an indexer about its applied epochs, and connects again after each
+/// failure.
 async fn follow_applied(context: RouterContext, node: Arc<NodeInfo>) -> Infallible {
     loop {
         // The handle is dropped at once: in one process it would keep a stopped indexer alive.
@@ -82,7 +90,7 @@ async fn follow_applied(context: RouterContext, node: Arc<NodeInfo>) -> Infallib
                 context.applied.report(report);
             }
         }
-        context.applied.forget(node.id);
+        context.applied.remove_report(node.id);
         tokio::time::sleep(context.config.retry).await;
     }
 }

@@ -13,7 +13,7 @@ const SCANS_MAX: usize = 512;
 /// scans of hundreds of nodes.
 const SCAN_MEMORY_TOTAL_BYTES: usize = 512 << 20;
 
-/// Default bytes that a shard scan may be ahead of its reader: two full batches.
+/// Default number of bytes that a shard scan may read before they are needed: two full batches.
 const SCAN_AHEAD_BYTES: usize = 128 << 10;
 
 /// Settings of a router.
@@ -31,18 +31,18 @@ pub struct Config {
     pub scan_memory_total_bytes: usize,
     /// Memory limit of each scan, in bytes.
     pub scan_memory_each_bytes: usize,
-    /// Maximum bytes that a shard scan may be ahead of its reader.
+    /// Maximum number of bytes that a shard scan may read before they are needed.
     pub scan_ahead_bytes: usize,
-    /// The time after which another copy is queried in addition to a slow node. The setting of a
+    /// The time after which another copy is queried in parallel with a slow node. The setting of a
     /// session overrides it.
     pub hedge_after: HedgeAfter,
     /// A random number of this process, or of its data directory. With it, the coordinators refuse
-    /// another process that uses this process's node id; `None` disables this check.
+    /// another process that uses the same node id; `None` disables this check.
     pub mark: Option<NodeProof>,
 }
 
 impl Config {
-    /// The default settings.
+    /// Creates the default settings.
     pub fn new(node: NodeInfo) -> Self {
         Self {
             node,

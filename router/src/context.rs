@@ -14,7 +14,7 @@ use proto::model::index::IndexInfo;
 use proto::rpc::api::Directory;
 use tokio::sync::watch;
 
-use crate::busy::Busy;
+use crate::busy::RequestCounts;
 use crate::config::Config;
 use crate::epochs::applied_epochs::AppliedEpochs;
 use crate::epochs::leases::Leases;
@@ -23,7 +23,8 @@ use crate::epochs::topologies::Topologies;
 use crate::hedging::Hedging;
 use crate::knowledge::AnswerTimes;
 
-/// Settings, access to the other services, and the router's view of the cluster.
+/// The state that scans and background tasks share: settings, access to other services, and the
+/// router's view of the cluster.
 #[derive(Clone)]
 pub(crate) struct RouterContext {
     pub config: Config,
@@ -35,7 +36,8 @@ pub(crate) struct RouterContext {
     /// The nodes from which the coordinator's leader receives no heartbeats.
     pub silent: watch::Sender<BTreeSet<NodeId>>,
     pub leases: Leases,
-    /// The moment of the coordinator's last answer to a heartbeat; zero before the first.
+    /// The moment (one point in time for all buckets) of the coordinator's last answer to a
+    /// heartbeat; zero before the first answer.
     pub moment: Arc<AtomicU64>,
     /// The time of the coordinators' last answer, and whether the catalog was received from a
     /// coordinator or read from disk.
@@ -46,14 +48,14 @@ pub(crate) struct RouterContext {
     pub topologies: Topologies,
     pub views: ReadViews,
     pub admission: Admission,
-    /// The number of shard scans that were resumed by another attempt after at least one row.
+    /// The number of shard scans that another attempt has continued after at least one row.
     pub resumed: Arc<AtomicU64>,
     pub hedging: Arc<Hedging>,
-    pub busy: Arc<Busy>,
+    pub busy: Arc<RequestCounts>,
 }
 
 impl RouterContext {
-    /// The context of a router without a catalog and without reports.
+    /// Creates the context of a router that has no catalog and no reports yet.
     pub fn new(config: Config, env: Env, directory: Arc<dyn Directory>) -> Self {
         let admission = Admission::new(AdmissionLimits {
             what: format!("scans on router {}", config.node.id),
@@ -82,7 +84,7 @@ impl RouterContext {
         }
     }
 
-    /// Returns the present read view of an index.
+    /// Returns the current read view of an index, from which a new scan begins.
     pub fn view(&self, index: &Arc<IndexInfo>) -> Arc<ReadView> {
         self.views.view(index, &self.applied, &self.catalog)
     }
@@ -94,7 +96,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// The context of a router whose catalog has indexers 1 to `indexers`.
+    /// Creates the context of a router whose catalog has the indexers 1 to `indexers`.
     pub(crate) fn context_of(indexers: u64, directory: Arc<dyn Directory>) -> RouterContext {
         let node = |id, role| {
             let address = String::new();

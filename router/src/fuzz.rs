@@ -13,11 +13,11 @@ use crate::offline::file::{FILE, StoredKnowledge};
 use crate::scan::resume;
 
 /// Decodes a token: `data` as text, then as the body of a token with a correct version and
-/// checksum. The body is also changed to name this index and this request, so that the further
-/// checks run too.
+/// checksum. The index and the request in the body are also replaced by `index` and `request`, so
+/// that the further checks run too.
 pub fn token(index: &IndexInfo, request: &ScanRequest, data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
-        let _ = resume::accept(text, index, request);
+        let _ = resume::decode_for_request(text, index, request);
     }
     let mut bytes = vec![1];
     bytes.extend_from_slice(data);
@@ -27,17 +27,18 @@ pub fn token(index: &IndexInfo, request: &ScanRequest, data: &[u8]) {
     let (of, generation) = (index.id, index.generation);
     let fitting = Token { index: of, generation, request_hash, ..token };
     let text = fitting.encode().expect("a token that was read can be encoded");
-    let accepted = resume::accept(&text, index, request);
+    let accepted = resume::decode_for_request(&text, index, request);
     assert_eq!(accepted.as_ref(), Ok(&fitting), "a token is read as it is printed");
 }
 
-/// Decodes the file CATALOG: first `data` unchanged, then with a correct head, length and checksum.
-pub fn kept_catalog(data: &[u8]) {
+/// Decodes the file CATALOG with a stored catalog: first `data` unchanged, then with a correct
+/// head, length and checksum.
+pub fn stored_catalog(data: &[u8]) {
     FILE.fuzz(data);
 }
 
-/// A file with a catalog.
-pub fn sample_of_a_kept_catalog(catalog: Catalog) -> Vec<u8> {
+/// Returns a file CATALOG with a catalog, as a starting point for a fuzzer.
+pub fn sample_of_stored_catalog(catalog: Catalog) -> Vec<u8> {
     let kept = StoredKnowledge {
         heard_unix_ms: 1,
         moment: 2,

@@ -1,26 +1,26 @@
 //! Parallel requests to another copy when a node is slow.
 //!
-//! A shard scan requests its first batch from one node. If no answer arrives within a *stage*, the
-//! next copy is queried in parallel, and the first good answer wins. The same happens, once for
-//! each node, to a batch after the first: the other copy begins after the last row
-//! (`scan/shard.rs`). A stage is three times the recent 95th percentile of such batches, and at
-//! least 10 ms, so without load hardly any scan exceeds it.
+//! A shard scan requests its first batch from one node. If no answer arrives within a certain
+//! time, the *stage*, the next copy is queried in parallel, and the first good answer wins. The
+//! same happens, once for each node, to a batch after the first: the other copy begins after the
+//! last row (`scan/shard.rs`). A stage is three times the recent 95th percentile of the durations
+//! of such batches, and at least 10 ms, so without load hardly any scan exceeds it.
 //!
-//! - *Budget.* Each scan of slices with several copies earns a twentieth of a parallel request, and
-//!   the savings are limited. So at most 5 % of such scans send a second request, also if all nodes
-//!   are slow: then more requests would make them slower. Half of the savings is reserved for first
-//!   batches.
+//! - *Budget.* Each scan of slices with several copies adds a twentieth of a parallel request to a
+//!   budget, which has a maximum. So at most 5 % of such scans send a second request. That also
+//!   holds if all nodes are slow, because more requests would make them slower. Half of the
+//!   maximum budget is reserved for first batches.
 //! - *Avoidance.* A node that has missed three stages in a row is queried last: its slices are read
 //!   from other ready copies, which needs no budget. From time to time a scan is sent to the node
 //!   anyway, as a *probe*; after a stage another copy is queried in parallel, without budget. An
 //!   answer within a stage ends the avoidance, also an answer to a scan without another copy.
-//! - *Measurement.* Only a node that has applied the scan's epoch can count as slow: another node
-//!   must wait, and its copies may have to wait too. Every duration enters the percentile, also one
-//!   above the stage, so that the stage adapts. A duration during which the reader was not polled
-//!   is ignored.
+//! - *Measurement.* Only a node that has applied the scan's epoch can count as slow: any other
+//!   node must wait for the epoch, and further copies may have to wait too. Every duration enters
+//!   the percentile, also one above the stage, so that the stage adapts. A duration during which
+//!   the reader was not polled is ignored.
 //!
-//! An unordered scan reads the slices of an avoided node by streams if no other node has all of
-//! them.
+//! If no other node has all slices of an avoided node, an unordered scan reads them from several
+//! nodes, by streams.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -31,23 +31,24 @@ use proto::lock::lock;
 use proto::model::ids::NodeId;
 use tokio::time::Instant;
 
-/// The shortest stage: shorter pauses of a busy machine would look like a slow node.
+/// The shortest stage (time until another copy is queried). A shorter one could be exceeded
+/// because the machine is busy, so that a node would look slow.
 pub(crate) const STAGE_MIN: Duration = Duration::from_millis(10);
-/// A stage is this multiple of the percentile.
+/// A stage is this multiple of the 95th percentile of recent durations.
 const STAGE_FACTOR: u64 = 3;
-/// The number of answers after which the percentile is recomputed.
+/// The number of answers after which the percentile is computed again.
 const WINDOW: u32 = 256;
-/// The budget that a scan earns, in hundredths of a parallel request.
+/// The budget that each scan adds, in hundredths of a parallel request.
 const EARNED: i64 = 5;
-/// The cost of a parallel request, in hundredths.
+/// The budget that a parallel request costs, in hundredths.
 const COST: i64 = 100;
-/// The maximum budget that is saved, for scans at the time when a node stops.
+/// The maximum of the budget: enough for the scans in progress when a node stops.
 const SAVED_MAX: i64 = 64 * COST;
-/// Number of consecutive missed stages after which a node is avoided.
+/// Number of consecutive late answers after which a node is avoided.
 const MISSED_MAX: u32 = 3;
 /// Time between two probes of an avoided node.
 const PROBE_EVERY: Duration = Duration::from_millis(500);
-/// Time after which a missed stage is forgotten.
+/// Time after which a late answer is forgotten.
 const MISSED_FOR: Duration = Duration::from_secs(10);
 /// Number of buckets of the histogram: four for each power of two of microseconds, up to a minute.
 const BUCKETS: usize = 4 * 26;
@@ -63,19 +64,20 @@ pub(crate) enum Batches {
     Rest,
 }
 
-/// The measured durations of the router's nodes, and the budget for parallel requests; shared by
-/// all shard scans.
+/// The measured durations of batches, the slow nodes, and the budget for parallel requests. Shared
+/// by all shard scans of a router.
 #[derive(Default)]
 pub(crate) struct Hedging {
-    rows: Times,
-    /// Durations of first batches of aggregates. Such a batch has the result of a whole shard, so
-    /// it takes longer.
-    aggregates: Times,
+    rows: DurationHistogram,
+    /// Durations of first batches of aggregates. Such a batch contains the result of a whole
+    /// shard, so it takes longer.
+    aggregates: DurationHistogram,
     /// Durations of batches after the first, which a node may have ready.
-    rest: Times,
+    rest: DurationHistogram,
     saved: AtomicI64,
     missed: DashMap<NodeId, MissedStages>,
-    /// The number of nodes in `missed`. Every scan reads it, and it is mostly zero.
+    /// The number of nodes in `missed`. The number is mostly zero, and every scan reads it before
+    /// it locks the map.
     slow: AtomicUsize,
     /// Number of parallel requests that were sent.
     begun: AtomicU64,
@@ -85,7 +87,7 @@ pub(crate) struct Hedging {
     refused: AtomicU64,
 }
 
-/// The numbers of parallel requests since the start.
+/// Counters of parallel requests since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HedgingStatus {
     /// Number of parallel requests that were sent.
@@ -96,11 +98,11 @@ pub struct HedgingStatus {
     pub refused: u64,
 }
 
-/// The number of consecutive stages that a node has missed.
+/// The number of consecutive answers of a node that came later than a stage.
 #[derive(Default)]
 struct MissedStages {
     count: u32,
-    /// The time of the last missed stage that counted.
+    /// The time of the last late answer that was counted.
     last: Option<Instant>,
     probed: Option<Instant>,
 }
@@ -112,7 +114,8 @@ impl MissedStages {
 }
 
 impl Hedging {
-    fn times(&self, of: Batches) -> &Times {
+    /// Returns the measured durations of a kind of batches.
+    fn times(&self, of: Batches) -> &DurationHistogram {
         match of {
             Batches::Rows => &self.rows,
             Batches::Aggregates => &self.aggregates,
@@ -120,21 +123,23 @@ impl Hedging {
         }
     }
 
-    /// Returns the time to wait for a node before another one is queried in parallel.
+    /// Returns the stage for a kind of batches: the time after which another copy is queried in
+    /// parallel.
     pub fn stage(&self, of: Batches) -> Duration {
         STAGE_MIN.max(Duration::from_micros(self.times(of).stage_us()))
     }
 
-    /// Adds a twentieth of a parallel request to the budget, for a scan of slices with several
-    /// copies.
-    pub fn earn(&self) {
+    /// Adds a twentieth of a parallel request to the budget. Called for each scan of slices with
+    /// several copies.
+    pub fn earn_budget(&self) {
         if self.saved.load(Ordering::Relaxed) < SAVED_MAX {
             self.saved.fetch_add(EARNED, Ordering::Relaxed);
         }
     }
 
-    /// Takes a parallel request from the budget; returns false if the budget is used up.
-    pub fn spend(&self) -> bool {
+    /// Takes a parallel request for a first batch from the budget; returns false if the budget is
+    /// used up.
+    pub fn spend_budget(&self) -> bool {
         let less = |saved: i64| (saved >= COST).then_some(saved - COST);
         let spent = self.saved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
         let counter = if spent { &self.begun } else { &self.refused };
@@ -142,16 +147,16 @@ impl Hedging {
         spent
     }
 
-    /// Takes a parallel request for a batch after the first; returns false if less than half of the
-    /// maximum budget would remain for first batches.
-    pub fn spend_for_rest(&self) -> bool {
+    /// Takes a parallel request for a later batch from the budget. Returns false if less than half
+    /// of the maximum budget would remain for first batches.
+    pub fn spend_budget_for_rest(&self) -> bool {
         let less = |saved: i64| (saved >= COST + SAVED_MAX / 2).then_some(saved - COST);
         let spent = self.saved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
         self.begun.fetch_add(u64::from(spent), Ordering::Relaxed);
         spent
     }
 
-    /// Records that a parallel request has answered first.
+    /// Counts a parallel request that was answered before the first request.
     pub fn note_won(&self) {
         self.won.fetch_add(1, Ordering::Relaxed);
     }
@@ -161,8 +166,8 @@ impl Hedging {
         self.times(of).note(took);
     }
 
-    /// Records the duration of a node's first batch, or of a wait without an answer. An answer
-    /// within a stage ends the node's avoidance.
+    /// Records the duration of a node's first batch, or of a wait without an answer. If the
+    /// duration is within a stage, the node is no longer avoided.
     pub fn note_time(&self, node: NodeId, of: Batches, took: Duration) {
         self.times(of).note(took);
         let is_any_slow = self.slow.load(Ordering::Relaxed) > 0;
@@ -171,7 +176,7 @@ impl Hedging {
         }
     }
 
-    /// Records that a node has not answered within a stage to a call that began at `began`. Of
+    /// Records that a node has not answered a call from the time `began` within a stage. Of
     /// several concurrent calls only one is counted.
     pub fn note_missed(&self, node: NodeId, began: Instant) {
         let mut missed = self.missed.entry(node).or_insert_with(|| {
@@ -193,13 +198,13 @@ impl Hedging {
         }
     }
 
-    /// Returns true if a node is queried last because it is slow.
-    pub fn avoids(&self, node: NodeId) -> bool {
+    /// Returns true if a node is avoided, that is, queried last, because it is slow.
+    pub fn is_avoided(&self, node: NodeId) -> bool {
         self.slow.load(Ordering::Relaxed) > 0
             && self.missed.get(&node).is_some_and(|missed| missed.count >= MISSED_MAX)
     }
 
-    /// Returns the nodes that are queried last because they are slow.
+    /// Returns the nodes that are avoided because they are slow.
     pub fn avoided(&self) -> Vec<NodeId> {
         if self.slow.load(Ordering::Relaxed) == 0 {
             return Vec::new();
@@ -210,13 +215,13 @@ impl Hedging {
         nodes
     }
 
-    /// Returns true if an avoided node should be probed now.
+    /// Returns true if the next scan should query an avoided node as a probe.
     pub fn is_probe_due(&self, node: NodeId, now: Instant) -> bool {
         self.missed.get(&node).is_some_and(|missed| missed.is_probe_due(now))
     }
 
-    /// Returns true if a probe of the node is due, and reserves it. Of several concurrent scans
-    /// only one probes the node.
+    /// Reserves the next probe of a node for the caller, and returns true, if a probe is due. So
+    /// only one of several concurrent scans probes the node.
     pub fn claim_probe(&self, node: NodeId, now: Instant) -> bool {
         let Some(mut missed) = self.missed.get_mut(&node) else { return false };
         let is_due = missed.is_probe_due(now);
@@ -238,7 +243,7 @@ impl Hedging {
         });
     }
 
-    /// The numbers of parallel requests.
+    /// Returns the counters of parallel requests.
     pub fn status(&self) -> HedgingStatus {
         let [begun, won, refused] =
             [&self.begun, &self.won, &self.refused].map(|count| count.load(Ordering::Relaxed));
@@ -246,9 +251,9 @@ impl Hedging {
     }
 }
 
-/// A histogram of recent durations, in logarithmic buckets. The counts of each window have half the
-/// weight of the next one.
-struct Times {
+/// A histogram of recent durations, in logarithmic buckets. Each window of answers counts half as
+/// much as the window after it.
+struct DurationHistogram {
     counts: [AtomicU32; BUCKETS],
     noted: AtomicU32,
     stage_us: AtomicU64,
@@ -256,7 +261,7 @@ struct Times {
     window: Mutex<()>,
 }
 
-impl Default for Times {
+impl Default for DurationHistogram {
     fn default() -> Self {
         let counts = std::array::from_fn(|_| AtomicU32::new(0));
         let (noted, stage_us) = (AtomicU32::new(0), AtomicU64::new(0));
@@ -264,20 +269,23 @@ impl Default for Times {
     }
 }
 
-impl Times {
+impl DurationHistogram {
+    /// Returns three times the percentile, in microseconds.
     fn stage_us(&self) -> u64 {
         self.stage_us.load(Ordering::Relaxed)
     }
 
+    /// Adds a duration.
     fn note(&self, took: Duration) {
         let us = took.as_micros().min(u128::from(u32::MAX)) as u64;
         self.counts[bucket_of(us)].fetch_add(1, Ordering::Relaxed);
         if (self.noted.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(WINDOW) {
-            self.end_window();
+            self.update_percentile();
         }
     }
 
-    fn end_window(&self) {
+    /// Computes the percentile again, and halves all counts.
+    fn update_percentile(&self) {
         let _one_at_a_time = lock(&self.window);
         let counts: Vec<u32> = self.counts.iter().map(|c| c.load(Ordering::Relaxed)).collect();
         let total: u32 = counts.iter().sum();
@@ -319,7 +327,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn a_stage_follows_the_95th_percentile_of_what_came_last() {
+    fn stage_follows_percentile() {
         let hedging = Hedging::default();
         assert_eq!(hedging.stage(Batches::Rows), STAGE_MIN, "nothing is known");
         let note = |ms: u32, count: u32| {
@@ -339,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn each_time_is_in_the_bucket_that_ends_behind_it() {
+    fn each_duration_is_in_its_bucket() {
         for us in [0, 1, 4, 5, 7, 8, 999, 1_000, 1_023, 1_024, 30_000_000] {
             let end = end_of(bucket_of(us));
             assert!(us < end && end <= us.max(4) * 5 / 4 + 1, "{us} {end}");
@@ -350,23 +358,23 @@ mod tests {
     #[test]
     fn one_scan_in_twenty_earns_a_parallel_request_and_some_are_saved_up() {
         let hedging = Hedging::default();
-        assert!(!hedging.spend(), "nothing is earned yet");
-        (0..20).for_each(|_| hedging.earn());
-        assert!(hedging.spend() && !hedging.spend());
-        (0..100_000).for_each(|_| hedging.earn());
-        let spent = (0..1_000).filter(|_| hedging.spend()).count();
+        assert!(!hedging.spend_budget(), "nothing is earned yet");
+        (0..20).for_each(|_| hedging.earn_budget());
+        assert!(hedging.spend_budget() && !hedging.spend_budget());
+        (0..100_000).for_each(|_| hedging.earn_budget());
+        let spent = (0..1_000).filter(|_| hedging.spend_budget()).count();
         assert_eq!(spent, (SAVED_MAX / COST) as usize);
         let HedgingStatus { begun, won, refused } = hedging.status();
         assert_eq!((begun, won, refused), (1 + spent as u64, 0, 1_000 - spent as u64 + 2));
     }
 
     #[test]
-    fn batches_after_the_first_leave_half_of_what_is_saved() {
+    fn later_batches_leave_half() {
         let hedging = Hedging::default();
-        (0..100_000).for_each(|_| hedging.earn());
+        (0..100_000).for_each(|_| hedging.earn_budget());
         let half = (SAVED_MAX / 2 / COST) as usize;
-        assert_eq!((0..1_000).filter(|_| hedging.spend_for_rest()).count(), half);
-        assert_eq!((0..1_000).filter(|_| hedging.spend()).count(), half);
+        assert_eq!((0..1_000).filter(|_| hedging.spend_budget_for_rest()).count(), half);
+        assert_eq!((0..1_000).filter(|_| hedging.spend_budget()).count(), half);
     }
 
     #[test]
@@ -377,11 +385,11 @@ mod tests {
         miss();
         hedging.note_time(NODE, Batches::Rows, MS);
         (0..2).for_each(|_| miss());
-        assert!(!hedging.avoids(NODE), "an answer between begins anew");
+        assert!(!hedging.is_avoided(NODE), "an answer between begins anew");
         (0..9).for_each(|_| hedging.note_missed(NODE, now));
-        assert!(!hedging.avoids(NODE), "calls that are under way together count once");
+        assert!(!hedging.is_avoided(NODE), "calls that are under way together count once");
         miss();
-        assert!(hedging.avoids(NODE) && !hedging.avoids(NodeId(2)));
+        assert!(hedging.is_avoided(NODE) && !hedging.is_avoided(NodeId(2)));
         assert_eq!(hedging.avoided(), [NODE]);
         let first = Instant::now() + PROBE_EVERY;
         assert!(!hedging.is_probe_due(NODE, first - 200 * MS), "it was slow a moment ago");
@@ -389,9 +397,9 @@ mod tests {
         assert!(hedging.claim_probe(NODE, first) && !hedging.claim_probe(NODE, first));
         assert!(hedging.claim_probe(NODE, first + PROBE_EVERY));
         hedging.note_time(NODE, Batches::Rows, 1_000 * MS);
-        assert!(hedging.avoids(NODE), "a late answer is none");
+        assert!(hedging.is_avoided(NODE), "a late answer is none");
         hedging.note_time(NODE, Batches::Rows, MS);
-        assert!(!hedging.avoids(NODE));
+        assert!(!hedging.is_avoided(NODE));
         (0..3).for_each(|_| miss());
         hedging.retain(|_| false);
         assert!(hedging.avoided().is_empty());

@@ -1,4 +1,4 @@
-//! The age of a router's information about the cluster.
+//! The age and the origin of a router's information about the cluster.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,39 +8,41 @@ use proto::lock::lock;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The age of a router's information about the cluster, and its origin.
+/// The age of a router's information about the cluster, and its origin: a coordinator or the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Knowledge {
-    /// Milliseconds since the last answer of a coordinator; `None` before the first catalog. The
-    /// age of a stored catalog begins with the last answer to the earlier process.
+    /// Milliseconds since the last answer of a coordinator; `None` before the first catalog. For a
+    /// catalog from disk, the time since the last answer that the earlier process received.
     pub age_ms: Option<u64>,
-    /// True if the catalog comes from the router's data directory, since no coordinator has sent one since the start.
+    /// True if the catalog comes from the router's data directory, because no coordinator has sent
+    /// one since the start.
     pub is_from_disk: bool,
 }
 
 /// The times of the coordinators' answers.
 #[derive(Clone, Default)]
 pub(crate) struct AnswerTimes {
-    /// The time of the leader's last answer to this process.
+    /// The time of the last answer of the coordinators' leader to this process.
     answered: watch::Sender<Option<Instant>>,
-    /// The wall-clock time of the coordinators' last answer to the earlier process, as long as the
-    /// stored catalog is in use.
+    /// The wall-clock time of the last answer that an earlier process received; `None` once its
+    /// stored catalog is no longer in use.
     kept_unix_ms: Arc<Mutex<Option<u64>>>,
 }
 
 impl AnswerTimes {
-    /// Returns the sender that is set at each answer of the leader.
+    /// Returns the sender that the heartbeat task sets at each answer of the leader.
     pub fn answered(&self) -> watch::Sender<Option<Instant>> {
         self.answered.clone()
     }
 
-    /// Records that the catalog comes from the disk, and the wall-clock time of the coordinators' last answer.
+    /// Records that the catalog comes from the disk, and when the earlier process received its
+    /// last answer.
     pub fn begin_from_disk(&self, heard_unix_ms: u64) {
         *lock(&self.kept_unix_ms) = Some(heard_unix_ms);
     }
 
     /// Records that a coordinator has sent a catalog.
-    pub fn catalog_came(&self) {
+    pub fn note_catalog(&self) {
         self.answered.send_replace(Some(Instant::now()));
         *lock(&self.kept_unix_ms) = None;
     }
@@ -50,12 +52,14 @@ impl AnswerTimes {
         lock(&self.kept_unix_ms).is_some()
     }
 
-    /// The time of the coordinators' last answer; `None` if this process has received none.
+    /// Returns the time of the coordinators' last answer; `None` if this process has received
+    /// none.
     pub fn last_answer(&self) -> Option<Instant> {
         *self.answered.borrow()
     }
 
-    /// The wall-clock time of the coordinators' last answer; `None` if this process has received none.
+    /// Returns the wall-clock time of the coordinators' last answer; `None` if this process has
+    /// received none.
     pub fn heard_unix_ms(&self, clock: &dyn Clock) -> Option<u64> {
         let since = self.last_answer().map(|answered| answered.elapsed());
         since.map(|since| clock.unix_ms().saturating_sub(whole_ms(since)))
@@ -73,6 +77,7 @@ impl AnswerTimes {
     }
 }
 
+/// Returns a duration in complete milliseconds.
 fn whole_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -99,7 +104,7 @@ mod tests {
             (Some(13_000), true),
             "the catalog is that of the disk still"
         );
-        heard.catalog_came();
+        heard.note_catalog();
         tokio::time::advance(Duration::from_secs(2)).await;
         assert_eq!(knowledge(&heard), (Some(2_000), false));
         assert_eq!(heard.heard_unix_ms(&clock), Some(58_000));

@@ -1,10 +1,10 @@
 //! The router: routes mutations to slices, and scans to the nodes that have the slices.
 //!
-//! [`SliceRouter`] maps the key-versions of a document to slices. [`Router`] runs scans: it chooses
-//! the epoch, then the base topology, scatters the scan over the shards, and merges their rows. It
-//! works from its cached catalog and from the reports of the indexers, so that scans also run when
-//! no coordinator answers. With a data directory ([`RouterData`]), scans run without a coordinator
-//! after a restart too.
+//! [`SliceRouter`] maps the key-versions of a document to slices. [`Router`] runs scans: it
+//! chooses the epoch, then the base topology, scatters the scan over the shards, and merges their
+//! rows. The router uses its cached catalog and the reports of the indexers, so that scans also
+//! run when no coordinator answers. With a data directory ([`RouterData`]), scans run without a
+//! coordinator after a restart too.
 
 mod busy;
 mod catalog_watch;

@@ -23,7 +23,7 @@ use crate::epochs::choose::{EpochChooser, catalog_to_keep};
 use crate::epochs::pinned::PinnedEpoch;
 use crate::hedging::HedgingStatus;
 use crate::knowledge::Knowledge;
-use crate::offline::{RouterData, keep};
+use crate::offline::{RouterData, keep_file_current};
 use crate::scan::open::open_scan;
 use crate::scan::stream::ScanStream;
 
@@ -40,7 +40,8 @@ impl Router {
         Self::start_with(config, env, directory, None)
     }
 
-    /// Starts a router. With a data directory it starts from the stored catalog, and stores the newest one there.
+    /// Starts a router. With a data directory, the router begins with the catalog stored there,
+    /// and stores newer ones.
     pub fn start_with(
         config: Config,
         env: Env,
@@ -52,7 +53,7 @@ impl Router {
         let mut watch = CatalogWatch::new(context.clone());
         let data = data.map(Arc::new);
         if let Some(data) = &data {
-            watch.begin_with(data);
+            watch.use_stored_catalog(data);
         }
         let mut tasks = vec![
             // The catalog and what follows from it may be half taken over.
@@ -62,7 +63,7 @@ impl Router {
         ];
         if let Some(data) = &data {
             let (context, data) = (context.clone(), Arc::clone(data));
-            let begin = move || keep(context.clone(), Arc::clone(&data));
+            let begin = move || keep_file_current(context.clone(), Arc::clone(&data));
             tasks.push(env.spawn_restarted("kept catalog", begin));
         }
         Self { context: Arc::new(context), data, _tasks: tasks }
@@ -74,9 +75,9 @@ impl Router {
     }
 
     /// Waits until the coordinators have refused this process for `for_at_least`, because another
-    /// process has its node id, and returns the refusal. Does not return for a process that was
-    /// accepted before.
-    pub async fn taken(&self, for_at_least: Duration) -> Error {
+    /// process has its node id, and returns the refusal. Never returns if the coordinators have
+    /// accepted the process before.
+    pub async fn wait_until_refused(&self, for_at_least: Duration) -> Error {
         let mut taken = self.context.taken.subscribe();
         loop {
             let begun = taken.wait_for(Option::is_some).await.is_ok();
@@ -92,20 +93,21 @@ impl Router {
         }
     }
 
-    /// Removes the router's files, because the cluster no longer exists, so that the next start does not use them.
+    /// Removes the router's stored files, because the cluster no longer exists, so that the next
+    /// start does not use them.
     pub async fn forget_cluster(&self) {
         let Some(data) = self.data.clone() else { return };
-        if let Err(error) = self.context.env.blocking(move || data.forget()).await {
+        if let Err(error) = self.context.env.blocking(move || data.remove_file()).await {
             tracing::error!(%error, "the kept catalog is not removed; remove it before the next start");
         }
     }
 
-    /// The newest catalog that this router has.
+    /// Returns the newest catalog that this router has.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.context.catalog.load_full()
     }
 
-    /// The node number of this router.
+    /// Returns the node number of this router.
     pub fn node(&self) -> NodeId {
         self.context.config.node.id
     }
@@ -115,18 +117,19 @@ impl Router {
         self.context.admission.status()
     }
 
-    /// Returns the number of shard scans that failed after at least one row, and were resumed after
-    /// that row.
+    /// Returns the number of shard scans that failed after at least one row, and were continued
+    /// after that row by another attempt.
     pub fn shard_scans_resumed(&self) -> u64 {
         self.context.resumed.load(Ordering::Relaxed)
     }
 
-    /// The newest epoch of a bucket that an indexer has reported to this router. An applied epoch is always published.
+    /// Returns the newest epoch of a bucket that an indexer has reported to this router as
+    /// applied. An applied epoch is always a published one.
     pub fn newest_published(&self, bucket: BucketId) -> Epoch {
         self.context.applied.newest_published().get(&bucket).copied().unwrap_or_default()
     }
 
-    /// Returns the numbers of parallel requests to other copies.
+    /// Returns the counters of parallel requests to other copies.
     pub fn hedging(&self) -> HedgingStatus {
         self.context.hedging.status()
     }
@@ -142,8 +145,8 @@ impl Router {
         }
     }
 
-    /// Chooses and leases the epoch that a transaction reads in the bucket of an index, and the
-    /// moment at which it reads other buckets.
+    /// Chooses and leases the epoch that a transaction reads in the bucket of an index, and its
+    /// moment, which determines the epochs that it reads in other buckets.
     pub async fn pin(
         &self,
         index: LocalIndexId,
@@ -153,21 +156,21 @@ impl Router {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         let catalog = self.catalog();
         let index = index_of(&catalog, index)?;
-        let _held = self.context.leases.hold(catalog_to_keep(&catalog, &index));
+        let _held = self.context.leases.lease_catalog(catalog_to_keep(&catalog, &index));
         if self.context.moment.load(Ordering::Relaxed) == 0 {
             // Before the first answer to a heartbeat the router can name no moment.
-            return PinnedEpoch::of_now(&self.context, index.bucket, deadline).await;
+            return PinnedEpoch::at_present(&self.context, index.bucket, deadline).await;
         }
         let chooser = EpochChooser::new(&self.context, &index, &catalog, deadline);
         let lease = chooser.choose(consistency).await?;
-        Ok(PinnedEpoch::of_lease(&self.context, lease, catalog))
+        Ok(PinnedEpoch::from_lease(&self.context, lease, catalog))
     }
 
-    /// Fixes a moment that covers all earlier acknowledged writes in all buckets, and leases the
+    /// Gets a moment that covers all earlier acknowledged writes in all buckets, and leases the
     /// epoch of one bucket at that moment.
     pub async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<PinnedEpoch> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
-        PinnedEpoch::of_now(&self.context, bucket, deadline).await
+        PinnedEpoch::at_present(&self.context, bucket, deadline).await
     }
 
     /// Begins a scan, or continues the scan that a token names.
@@ -175,12 +178,13 @@ impl Router {
         let catalog = self.catalog();
         let index = index_of(&catalog, request.index)?;
         // Until the scan has its lease: it may wait for its permit and for an epoch before.
-        let _held = self.context.leases.hold(catalog_to_keep(&catalog, &index));
+        let _held = self.context.leases.lease_catalog(catalog_to_keep(&catalog, &index));
         open_scan(Arc::clone(&self.context), index, request, token).await
     }
 }
 
-/// Returns a generation of an index from the catalog; an error if it cannot be read.
+/// Returns a generation of an index from the catalog; an error if the catalog lacks it or it
+/// cannot be read.
 fn index_of(catalog: &Catalog, id: LocalIndexId) -> Result<Arc<IndexInfo>> {
     let Some(index) = catalog.local_index(id) else {
         return Err(match catalog.indexes.get(&id.index) {
@@ -201,7 +205,7 @@ fn index_of(catalog: &Catalog, id: LocalIndexId) -> Result<Arc<IndexInfo>> {
     }
 }
 
-/// Returns the error of a scan or a transaction whose generation was dropped.
+/// Returns the error of a scan or a transaction whose generation of the index was dropped.
 fn too_old(index: &IndexInfo) -> Error {
     let what = format!(
         "index \"{}\" has a newer generation, and the one in which this began is gone",
@@ -210,13 +214,15 @@ fn too_old(index: &IndexInfo) -> Error {
     Error::new(ErrorCode::SnapshotTooOld, what).with_hint("begin the scan or the transaction anew")
 }
 
+/// Receives catalogs from the coordinators and makes them the router's current one.
 async fn follow_catalog(context: RouterContext, watch: CatalogWatch) -> Infallible {
     let retry = Retry::constant(context.config.retry);
     let follower = CatalogFollower::new(Arc::clone(&context.directory), retry);
     follower.run(watch).await
 }
 
-/// Keeps the router registered. The heartbeats renew the leases of scans and tokens.
+/// Sends heartbeats to the coordinators, which keep the router registered and renew the leases of
+/// scans and tokens.
 async fn report_leases(context: RouterContext) -> Infallible {
     let config = MembershipConfig {
         node: context.config.node.clone(),
@@ -228,10 +234,10 @@ async fn report_leases(context: RouterContext) -> Infallible {
         when_forgotten: ForgottenPolicy::RegisterAtOnce,
     };
     let membership = Membership::new(Arc::clone(&context.directory), config)
-        .with_silent(context.silent.clone())
-        .with_answered(context.heard.answered())
+        .with_silent_nodes(context.silent.clone())
+        .with_answer_times(context.heard.answered())
         .with_moment(Arc::clone(&context.moment))
-        .with_mark(context.config.mark, context.taken.clone());
+        .with_process_number(context.config.mark, context.taken.clone());
     let report = move || {
         let now = Instant::now();
         // A kept catalog is no evidence of what the coordinators have known.

@@ -1,9 +1,11 @@
-//! Moments as statements write them, in UTC: `2027-01-31`, `2027-01-31 12:00:00`.
+//! Conversions between times and their texts in statements, in UTC: `2027-01-31`, `2027-01-31
+//! 12:00:00`.
 
 use time::{Date, Month, OffsetDateTime, Time};
 
-/// Returns the milliseconds since 1970 of a text in UTC: a day (its beginning), a day and a time,
-/// or `infinity` (the end of all time). `None` for other texts and for years after 9999.
+/// Parses a time in UTC and returns it in milliseconds since 1970. The text is a day (which means
+/// its beginning), a day and a time, or `infinity` (the end of all time). Returns `None` for
+/// other texts and for years after 9999.
 pub fn unix_ms(text: &str) -> Option<u64> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("infinity") {
@@ -36,7 +38,7 @@ pub fn text(unix_ms: u64) -> String {
     }
 }
 
-/// Returns a time as text of RFC 3339, with milliseconds: `2027-01-31T12:00:00.000Z`.
+/// Returns a time as text in the form of RFC 3339, with milliseconds: `2027-01-31T12:00:00.000Z`.
 pub fn text_ms(unix_ms: u64) -> String {
     match parts(unix_ms) {
         Some((day, time)) => format!("{day}T{time}.{:03}Z", unix_ms % 1_000),
@@ -44,7 +46,7 @@ pub fn text_ms(unix_ms: u64) -> String {
     }
 }
 
-/// Returns the day and the time of day of a time; `None` after the year 9999.
+/// Returns the texts of the day and of the time of day; `None` after the year 9999.
 fn parts(unix_ms: u64) -> Option<(String, String)> {
     let s = i64::try_from(unix_ms / 1_000).ok()?;
     let at = OffsetDateTime::from_unix_timestamp(s).ok()?;
@@ -53,8 +55,8 @@ fn parts(unix_ms: u64) -> Option<(String, String)> {
     Some((day, format!("{hour:02}:{minute:02}:{second:02}")))
 }
 
-/// Returns the numbers in a text, separated by `between`, without signs and of at most four digits;
-/// `None` for other texts.
+/// Returns the numbers in a text that are separated by `between`. The numbers have no signs and
+/// at most four digits. Returns `None` for other texts.
 fn numbers(text: &str, between: char) -> Option<Vec<u16>> {
     let number = |part: &str| {
         let is_number = (1..=4).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());

@@ -1,16 +1,16 @@
-//! The open files of the process: sockets and files share one limit, and each use gets a share of
-//! it.
+//! Shares of the process's limit of open files, which counts both sockets and files. Each use of
+//! open files gets a share of the limit.
 //!
-//! Without shares, idle sessions could take all descriptors, so that no file can be opened: a
-//! projector ends if it cannot write documents. Sessions get three eighths, and connections that
-//! are logging in a sixteenth. Fragments and the files of documents (fragments and logs) get an
-//! eighth each, connections of gRPC and of other processes a sixteenth each, and connections of
-//! HTTP a thirty-second. The remaining descriptors are for other logs, calls to other processes,
-//! and files that are open for a short time.
+//! Without shares, idle sessions could take all descriptors, so that no file could be opened. A
+//! projector that cannot write documents would then end. Sessions get three eighths, and
+//! connections that are logging in a sixteenth. Fragments and the files of documents (fragments
+//! and logs) get an eighth each, connections of gRPC and of other processes a sixteenth each, and
+//! connections of HTTP a thirty-second. The remaining descriptors are for other logs, calls to
+//! other processes, and files that are open for a short time.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The number of open files that is assumed if the limit of the system is "unlimited".
+/// The number of open files that is assumed if the system has no limit ("unlimited").
 const UNLIMITED: u64 = 1 << 20;
 /// The default limit of connections of gRPC clients, each of which carries many calls.
 const GRPC_CONNECTIONS_MAX: usize = 512;
@@ -18,11 +18,11 @@ const GRPC_CONNECTIONS_MAX: usize = 512;
 const HTTP_CONNECTIONS_MAX: usize = 128;
 /// The default limit of connections of other processes, each of which has one or a few.
 const PEER_CONNECTIONS_MAX: usize = 4096;
-/// The maximum number of files that one use needs.
+/// The maximum share of one use, in open files.
 const SHARE_MAX: u64 = 4096;
 
-/// Raises the soft limit of open files to the hard limit. After a failure the limit is unchanged
-/// and only smaller.
+/// Raises the soft limit of open files to the hard limit. If that fails, the limit stays as it
+/// is, which only makes the shares smaller.
 pub fn raise_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {
@@ -33,53 +33,58 @@ pub fn raise_limit() {
     }
 }
 
-/// The shares of the process's open files.
+/// The shares of different uses in the process's limit of open files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares {
     limit: u64,
 }
 
 impl Shares {
-    /// Returns the shares of this process.
+    /// Returns the shares of this process, from the system's limit.
     pub fn of_process() -> Self {
         Self { limit: getrlimit(Resource::Nofile).current.unwrap_or(UNLIMITED) }
     }
 
-    /// Returns the limit of SQL sessions, at most `most`.
+    /// Returns the share of SQL sessions, at most `most`.
     pub fn sessions(self, most: usize) -> usize {
         most.min(self.eighths(3))
     }
 
-    /// Returns the limit of SQL connections that are logging in, at most `most`.
+    /// Returns the share of SQL connections that are logging in, at most `most`.
     pub fn starting(self, most: usize) -> usize {
         most.min(self.eighths(1) / 2).max(1)
     }
 
-    /// Returns the limit of connections of gRPC clients, at most `most`.
+    /// Returns the share of gRPC connections of clients. `most` is the configured limit; `None`
+    /// means the default.
     pub fn grpc(self, most: Option<usize>) -> usize {
         (self.eighths(1) / 2).max(8).min(most.unwrap_or(GRPC_CONNECTIONS_MAX))
     }
 
-    /// Returns the limit of connections of HTTP clients, at most `most`.
+    /// Returns the share of HTTP connections of clients. `most` is the configured limit; `None`
+    /// means the default.
     pub fn http(self, most: Option<usize>) -> usize {
         (self.eighths(1) / 4).max(4).min(most.unwrap_or(HTTP_CONNECTIONS_MAX))
     }
 
-    /// Returns the limit of connections of other processes, at most `most`.
+    /// Returns the share of connections of other processes. `most` is the configured limit;
+    /// `None` means the default.
     pub fn peers(self, most: Option<usize>) -> usize {
         (self.eighths(1) / 2).max(16).min(most.unwrap_or(PEER_CONNECTIONS_MAX))
     }
 
-    /// Returns the limit of open fragments of each indexer, if there are `indexers` in the process.
+    /// Returns the share of each indexer's open fragments, for `indexers` indexers in this
+    /// process.
     pub fn fragments(self, indexers: usize) -> usize {
         (self.eighths(1).min(SHARE_MAX as usize) / indexers.max(1)).max(8)
     }
 
-    /// Returns the limit of open files of a document store.
+    /// Returns the share of the open files of a document store.
     pub fn documents(self) -> usize {
         self.eighths(1).clamp(16, SHARE_MAX as usize)
     }
 
+    /// Returns `n` eighths of the limit.
     fn eighths(self, n: u64) -> usize {
         usize::try_from(self.limit / 8 * n).unwrap_or(usize::MAX)
     }
@@ -112,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_soft_limit_becomes_the_hard_one() {
+    fn soft_limit_is_raised_to_hard_limit() {
         raise_limit();
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
         assert_eq!(current, maximum);

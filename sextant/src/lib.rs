@@ -1,8 +1,11 @@
-//! Sextant as a library: everything that the binary assembles, for tests and the simulation.
+//! Sextant as a library: everything that the binary contains, so that tests and the simulation
+//! can use it.
 //!
-//! Imports run downwards: `cli`, then `roles` (how a process is put together), then the ports `pg`, `grpc` and `http`
-//! and the transport `wire`, then `status`, `backend`, `rows`, `sql`, `access`, `auth`, `audit` and `principal`, then `limited`,
-//! `flow`, `listen`, `tls`, `dates`, `quoted_name` and `descriptors`, then the services.
+//! A module imports only modules that come later in this order: `cli`, then `roles` (how a
+//! process is put together), then the ports `pg`, `grpc` and `http` and the transport `wire`,
+//! then `status`, `backend`, `rows`, `sql`, `access`, `auth`, `audit` and `principal`, then
+//! `limited`, `flow`, `listen`, `tls`, `dates`, `quoted_name` and `descriptors`, then the
+//! services.
 
 pub mod access;
 pub mod audit;

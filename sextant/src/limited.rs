@@ -1,5 +1,5 @@
-//! Limits of the number of connections of each port. A connection holds a place of its port until
-//! it ends; a connection beyond the limit gets an error in its protocol and is closed. SQL has
+//! Limits of the number of connections of each port. A connection counts from its acceptance to
+//! its end. A connection beyond the limit gets an error in its protocol and is closed. SQL has
 //! separate limits with more detailed errors.
 
 use std::io;
@@ -19,18 +19,18 @@ use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
 use crate::descriptors::Shares;
-use crate::flow::{AddressPlace, Calls, Flow, OpenCall, Quiet, ReadPace, Stall};
+use crate::flow::{AddressPlace, Calls, ClientCapacity, IdleTimer, OpenCall, ReadPace, StallTimer};
 use crate::listen::connections;
 use crate::tls::{Clients, Identity, Protocol, TlsSettings, accept};
 
-/// The time limit until a refused client has read the reason.
+/// The time for which a refused client may read the reason before the connection is closed.
 const REFUSAL_WAIT: Duration = Duration::from_secs(1);
-/// The maximum number of refused clients that get the reason at once; further ones are closed
-/// without a message.
+/// The maximum number of refused clients that get the reason at the same time. Further clients
+/// are disconnected without a message.
 const REFUSALS_MAX: usize = 16;
 
-/// The settings of the maximum numbers of connections; `None` means the default. The limit of open
-/// files applies too.
+/// The configured maximum numbers of connections; `None` means the default. The limit of open
+/// files reduces them further.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionsMax {
     /// `grpc_connections_max`: connections of gRPC clients.
@@ -41,40 +41,42 @@ pub struct ConnectionsMax {
     pub peers: Option<usize>,
 }
 
-/// The limit of a port, with the name of its setting.
+/// The limit of a port's connections, with the name of its setting.
 #[derive(Clone)]
 pub struct PortLimit {
     /// The maximum number of connections.
     pub count_max: usize,
     /// The name of the setting.
     pub setting: &'static str,
-    /// The limits of clients, if the port is for users.
-    pub flow: Option<Arc<Flow>>,
+    /// The limits of clients if the port is for users; otherwise `None`.
+    pub flow: Option<Arc<ClientCapacity>>,
 }
 
 impl PortLimit {
+    /// Returns the limit of a port that is not for users.
     fn new(count_max: usize, setting: &'static str) -> Self {
         Self { count_max, setting, flow: None }
     }
 
     /// Returns the limit of a port for users, with the limits of clients that all these ports
     /// share.
-    pub fn of_users(self, flow: &Arc<Flow>) -> Self {
+    pub fn of_users(self, flow: &Arc<ClientCapacity>) -> Self {
         Self { flow: Some(Arc::clone(flow)), ..self }
     }
 
-    /// Returns the time limit of a connection's writes, if there is one.
-    fn stall(&self) -> Option<Stall> {
-        self.flow.as_ref().and_then(Stall::of)
+    /// Returns the timer that ends a connection whose client accepts no bytes; `None` without
+    /// such a limit.
+    fn stall(&self) -> Option<StallTimer> {
+        self.flow.as_ref().and_then(StallTimer::of)
     }
 
-    /// Returns the time limit of a gRPC connection without calls, and its rate of reading; `None`
-    /// for other ports.
-    fn quiet(&self, speech: PortProtocol, peer: &mut PeerInfo) -> Option<(Quiet, ReadPace)> {
+    /// Returns the timer that ends a gRPC connection without calls, and the limiter of its reads;
+    /// `None` for other ports.
+    fn quiet(&self, speech: PortProtocol, peer: &mut PeerInfo) -> Option<(IdleTimer, ReadPace)> {
         let flow = self.flow.as_ref().filter(|_| speech == PortProtocol::Grpc)?;
         let calls = Calls::new();
         peer.calls = Some(Arc::clone(&calls));
-        Some((Quiet::new(Arc::clone(&calls), flow), ReadPace::new(calls)))
+        Some((IdleTimer::new(Arc::clone(&calls), flow), ReadPace::new(calls)))
     }
 }
 
@@ -108,7 +110,7 @@ pub enum PortProtocol {
 }
 
 impl PortProtocol {
-    /// Returns the bytes that tell a client why its connection is refused.
+    /// Returns the bytes that tell a client the reason why its connection is refused.
     fn refusal(self, why: &str) -> Vec<u8> {
         match self {
             Self::Http => {
@@ -134,35 +136,35 @@ impl PortProtocol {
     }
 }
 
-/// The certificates with which a port encrypts its connections.
+/// The certificates of a port with encryption.
 #[derive(Clone)]
 pub struct PortTls {
     /// The certificate of this process.
     pub settings: Arc<TlsSettings>,
-    /// The clients that the port accepts.
+    /// The kinds of clients that the port accepts.
     pub clients: Clients,
 }
 
-/// A connection that holds its place.
+/// An accepted connection, which counts against the limits of its port until it is dropped.
 pub struct LimitedConnection {
     stream: Transport,
-    /// The first bytes that the client must send, until they have arrived.
+    /// The first bytes that the client must send; `None` after they have arrived.
     opening: Option<Opening>,
     peer: PeerInfo,
-    stall: Option<Stall>,
-    /// The time limit of a gRPC connection without calls, and its rate of reading.
-    quiet: Option<(Quiet, ReadPace)>,
+    stall: Option<StallTimer>,
+    /// The timer that ends a gRPC connection without calls, and the limiter of its reads.
+    quiet: Option<(IdleTimer, ReadPace)>,
     _place: Place,
 }
 
-/// The places of a connection: at its port, and of its address.
+/// The permissions of a connection: one of its port, and one of its address.
 struct Place {
     _port: OwnedSemaphorePermit,
     _address: Option<AddressPlace>,
 }
 
-/// The first bytes of an HTTP/2 client: the preface and the head of its settings. The library would
-/// wait for them without a time limit.
+/// The first bytes that an HTTP/2 client must send: the preface and the head of its settings. The
+/// library would wait for these bytes without a time limit.
 struct Opening {
     deadline: Pin<Box<Sleep>>,
     bytes_left: usize,
@@ -172,7 +174,7 @@ impl Opening {
     const BYTES: usize = 24 + 9;
     const WITHIN: Duration = Duration::from_secs(10);
 
-    /// Returns the first bytes of a protocol; `None` for HTTP/1, which has other time limits.
+    /// Returns the first bytes of a protocol; `None` for HTTP/1, which has different time limits.
     fn of(speech: PortProtocol) -> Option<Self> {
         let deadline = || Box::pin(sleep(Self::WITHIN));
         (speech == PortProtocol::Grpc)
@@ -180,58 +182,60 @@ impl Opening {
     }
 }
 
+/// The socket of a connection, with or without TLS.
 enum Transport {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// The properties of a connection, attached to each gRPC request as an extension.
+/// The properties of a connection. They are attached to each of its gRPC requests.
 #[derive(Clone, Debug, Default)]
 pub struct PeerInfo {
     /// The address of the client.
     pub address: Option<SocketAddr>,
-    /// The address of this end.
+    /// The address of the socket on this machine.
     pub local: Option<SocketAddr>,
     /// True if the connection is encrypted.
     pub is_encrypted: bool,
-    /// The holder of the client's certificate, if the client has one.
+    /// The identity in the client's certificate, if the client has one.
     pub holder: Option<Arc<Identity>>,
     calls: Option<Arc<Calls>>,
 }
 
 impl PeerInfo {
-    /// Returns the properties of a connection within this machine.
+    /// Returns the properties of a connection from the same machine.
     #[cfg(test)]
     pub fn loopback() -> Self {
         let end = Some(SocketAddr::from(([127, 0, 0, 1], 1)));
         Self { address: end, local: end, ..Self::default() }
     }
 
-    /// Returns the properties of a connection with these calls.
+    /// Returns the properties of a connection whose calls are counted by `calls`.
     #[cfg(test)]
     pub fn with_calls(calls: &Arc<Calls>) -> Self {
         Self { calls: Some(Arc::clone(calls)), ..Self::loopback() }
     }
 
-    /// Records that a call of a user was admitted.
-    pub fn call(&self) -> Option<OpenCall> {
+    /// Records that a call of a user was admitted. The call counts as open until the result is
+    /// dropped.
+    pub fn begin_call(&self) -> Option<OpenCall> {
         self.calls.as_ref().map(Calls::begin)
     }
 
-    /// Records a call of a public service.
-    pub fn call_of_anybody(&self) -> Option<OpenCall> {
+    /// Records a call of a public service. The call counts as open until the result is dropped.
+    pub fn begin_public_call(&self) -> Option<OpenCall> {
         self.calls.as_ref().map(Calls::begin_of_anybody)
     }
 
-    /// Records that a call of an unknown client was refused.
-    pub fn refused(&self) {
+    /// Records that a call was refused because its sender is unknown.
+    pub fn note_refused(&self) {
         if let Some(calls) = &self.calls {
             calls.refuse();
         }
     }
 
-    /// Records that a call of a user was refused.
-    pub fn refused_user(&self) {
+    /// Records that a call of a user was refused because of a limit.
+    pub fn note_refused_user(&self) {
         if let Some(calls) = &self.calls {
             calls.refuse_user();
         }
@@ -244,7 +248,7 @@ impl PeerInfo {
     }
 }
 
-/// Returns the address of a gRPC request's client.
+/// Returns the address of the client that has sent a gRPC request.
 pub fn remote_address<T>(request: &tonic::Request<T>) -> Option<SocketAddr> {
     let ours = request.extensions().get::<PeerInfo>().and_then(|peer| peer.address);
     ours.or_else(|| request.remote_addr())
@@ -253,18 +257,18 @@ pub fn remote_address<T>(request: &tonic::Request<T>) -> Option<SocketAddr> {
 /// The minimum interval between log lines about refused handshakes.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
-/// The connections that a bounded listener accepts.
+/// A stream of accepted connections, whose number is limited.
 pub type LimitedConnections = Pin<Box<dyn Stream<Item = io::Result<LimitedConnection>> + Send>>;
 
-/// Returns the accepted connections, up to the limit.
-pub fn limited(
+/// Returns the accepted connections of a listener, up to the limit.
+pub fn limited_connections(
     listener: TcpListener,
     speech: PortProtocol,
     limit: PortLimit,
     env: &Env,
 ) -> LimitedConnections {
     let its_limit = limit.clone();
-    let plain = placed(listener, Some(speech), limit, env).map(move |(stream, place)| {
+    let plain = within_limit(listener, Some(speech), limit, env).map(move |(stream, place)| {
         let mut peer = PeerInfo::of(&stream);
         let (opening, stall) = (Opening::of(speech), its_limit.stall());
         let quiet = its_limit.quiet(speech, &mut peer);
@@ -280,10 +284,10 @@ pub fn limited(
     Box::pin(plain)
 }
 
-/// Returns the accepted TLS connections, up to the limit. A connection takes its place before the
-/// handshake, and is not returned if the handshake fails. A connection beyond the limit is closed
-/// without a message, which the client could not decrypt.
-pub fn limited_tls(
+/// Returns the accepted TLS connections of a listener, up to the limit. A connection counts
+/// before its handshake, and is not returned if the handshake fails. A connection beyond the
+/// limit is closed without a message, since the client could not decrypt it.
+pub fn limited_tls_connections(
     listener: TcpListener,
     speech: PortProtocol,
     limit: PortLimit,
@@ -295,7 +299,7 @@ pub fn limited_tls(
         PortProtocol::Http => Protocol::Http,
     };
     let (its_limit, count_max) = (limit.clone(), limit.count_max);
-    let shaken = placed(listener, None, limit, env).map(move |(stream, place)| {
+    let shaken = within_limit(listener, None, limit, env).map(move |(stream, place)| {
         let (tls, its_limit) = (tls.clone(), its_limit.clone());
         async move {
             let plain = PeerInfo::of(&stream);
@@ -331,9 +335,9 @@ pub fn limited_tls(
     Box::pin(made)
 }
 
-/// Returns the connections that got a place. Others get an error in the protocol, if `speech` is
-/// given.
-fn placed(
+/// Returns the connections within the limit. Other connections get an error in the protocol
+/// `speech`, if it is given, and are closed.
+fn within_limit(
     listener: TcpListener,
     speech: Option<PortProtocol>,
     limit: PortLimit,
@@ -372,8 +376,9 @@ fn placed(
     })
 }
 
-/// Tells a client the reason of its refusal and waits for a short time until the client closes the
-/// connection; otherwise the end of the connection could overtake the reason.
+/// Tells a client why its connection is refused. Then waits for a short time until the client
+/// closes the connection, because an immediate end of the connection could arrive before the
+/// reason.
 async fn refuse(mut stream: TcpStream, refusal: Vec<u8>, _turn: OwnedSemaphorePermit) {
     let told = async {
         stream.write_all(&refusal).await?;
@@ -396,7 +401,10 @@ impl LimitedListener {
     /// Returns a listener that accepts connections up to the limit.
     pub fn new(listener: TcpListener, limit: PortLimit, env: &Env) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        Ok(Self { address, connections: limited(listener, PortProtocol::Http, limit, env) })
+        Ok(Self {
+            address,
+            connections: limited_connections(listener, PortProtocol::Http, limit, env),
+        })
     }
 
     /// Returns a listener that accepts TLS connections up to the limit.
@@ -409,7 +417,7 @@ impl LimitedListener {
         let address = listener.local_addr()?;
         Ok(Self {
             address,
-            connections: limited_tls(listener, PortProtocol::Http, limit, env, tls),
+            connections: limited_tls_connections(listener, PortProtocol::Http, limit, env, tls),
         })
     }
 }
@@ -458,7 +466,8 @@ impl AsyncRead for LimitedConnection {
         if let Some((_, pace)) = &mut self.quiet {
             pace.count(bytes);
         }
-        // Bytes that have come may begin a call, and a read that has filled the buffer must not fail.
+        // Received bytes may begin a call, so the read must not fail after it has filled the
+        // buffer.
         if read.is_pending()
             && let Some((quiet, _)) = &mut self.quiet
             && quiet.is_over(context)
@@ -490,7 +499,7 @@ impl AsyncWrite for LimitedConnection {
             Transport::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
             Transport::Tls(stream) => Pin::new(&mut **stream).poll_write(context, bytes),
         };
-        Stall::watch(stall, context, wrote)
+        StallTimer::watch(stall, context, wrote)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -499,7 +508,7 @@ impl AsyncWrite for LimitedConnection {
             Transport::Plain(stream) => Pin::new(stream).poll_flush(context),
             Transport::Tls(stream) => Pin::new(&mut **stream).poll_flush(context),
         };
-        Stall::watch(stall, context, flushed)
+        StallTimer::watch(stall, context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -519,7 +528,7 @@ impl AsyncWrite for LimitedConnection {
             Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(context, buffers),
             Transport::Tls(stream) => Pin::new(&mut **stream).poll_write_vectored(context, buffers),
         };
-        Stall::watch(stall, context, wrote)
+        StallTimer::watch(stall, context, wrote)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -9,7 +9,7 @@ async fn heard_beyond(speech: PortProtocol) -> String {
     let address = listener.local_addr().unwrap();
     let env = Env::real();
     let limit = PortLimit::new(1, "some_max");
-    let mut accepted = limited(listener, speech, limit, &env);
+    let mut accepted = limited_connections(listener, speech, limit, &env);
     let _first = TcpStream::connect(address).await.unwrap();
     let place = accepted.next().await.unwrap().unwrap();
     let mut second = TcpStream::connect(address).await.unwrap();
@@ -35,8 +35,8 @@ async fn heard_from_full_address(speech: PortProtocol) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let limits = ClientLimits { address_connections_max: Some(1), ..ClientLimits::default() };
-    let limit = PortLimit::new(9, "some_max").of_users(&Flow::new(limits));
-    let mut accepted = limited(listener, speech, limit, &Env::real());
+    let limit = PortLimit::new(9, "some_max").of_users(&ClientCapacity::new(limits));
+    let mut accepted = limited_connections(listener, speech, limit, &Env::real());
     let _first = TcpStream::connect(address).await.unwrap();
     let _place = accepted.next().await.unwrap().unwrap();
     let mut second = TcpStream::connect(address).await.unwrap();
@@ -63,8 +63,8 @@ async fn an_address_with_too_many_connections_is_told_the_setting() {
 async fn connection(limits: ClientLimits) -> (LimitedConnection, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    let limit = PortLimit::new(9, "some_max").of_users(&Flow::new(limits));
-    let mut accepted = limited(listener, PortProtocol::Grpc, limit, &Env::real());
+    let limit = PortLimit::new(9, "some_max").of_users(&ClientCapacity::new(limits));
+    let mut accepted = limited_connections(listener, PortProtocol::Grpc, limit, &Env::real());
     (accepted.next().await.unwrap().unwrap(), client)
 }
 
@@ -95,7 +95,7 @@ async fn a_connection_without_calls_ends() {
     client.write_all(&[1; Opening::BYTES]).await.unwrap();
     let mut bytes = [0; Opening::BYTES];
     served.read_exact(&mut bytes).await.unwrap();
-    let call = served.peer.call().expect("a port for users");
+    let call = served.peer.begin_call().expect("a port for users");
     let mut read = Box::pin(async { served.read(&mut bytes).await.map_err(|e| e.kind()) });
     let during = timeout(Duration::from_millis(300), read.as_mut()).await;
     assert!(during.is_err(), "a call is open");

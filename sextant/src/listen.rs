@@ -1,4 +1,4 @@
-//! Listening sockets and their connections.
+//! Listening sockets, the rate at which their connections are accepted, and loopback addresses.
 
 use std::fmt::Display;
 use std::io;
@@ -19,7 +19,7 @@ const QUIET_MAX: Duration = Duration::from_secs(60);
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES: u32 = 6;
 
-/// Listens on an address; an error names the option that gave it.
+/// Listens on an address. An error contains the name of the option that has set the address.
 pub async fn bind(address: &str, option: &str) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| {
         Error::new(ErrorCode::Io, format!("listening on {address}: {error}"))
@@ -27,14 +27,14 @@ pub async fn bind(address: &str, option: &str) -> Result<TcpListener> {
     })
 }
 
-/// True for a loopback address, which only processes of this machine can call. Includes IPv4
-/// addresses in the form of IPv6.
+/// Returns true for a loopback address, which only processes of this machine can call. IPv4
+/// addresses in the form of IPv6 are included.
 pub fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// Returns the address to which limits apply: for IPv6 the /64, since a household or machine has at
-/// least a /64.
+/// Returns the address to which limits apply. For IPv6, this is the /64 network, since a
+/// household or a machine has at least a /64.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -58,7 +58,7 @@ pub fn check_loopback(listener: &TcpListener, option: &str) -> Result<()> {
     ))
 }
 
-/// Returns the reason why a server that should run for ever has ended.
+/// Returns the reason of the end of a server that should run for ever.
 pub fn end_reason<E: Display>(served: std::result::Result<(), E>) -> String {
     match served {
         Ok(()) => "its listening socket was closed".to_owned(),
@@ -66,35 +66,35 @@ pub fn end_reason<E: Display>(served: std::result::Result<(), E>) -> String {
     }
 }
 
-/// The pause after a failed accept.
+/// The pause after an attempt to accept a connection has failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// The minimum interval between log lines about failed accepts.
+/// The minimum interval between two log lines about connections that could not be accepted.
 const ACCEPT_REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// The minimum interval between two accepted connections: a port accepts 1,000 per second.
 const ACCEPT_EVERY: Duration = Duration::from_millis(1);
-/// The number of connections that a port accepts at once after an idle time, since the pool of a
-/// client may open them together.
+/// The number of connections that a port accepts without a pause after an idle time, since the
+/// connection pool of a client may open many together.
 const AT_ONCE_MAX: u32 = 200;
 
-/// The connections that a listener accepts.
+/// A stream of the connections that a listener accepts.
 pub type Connections = Pin<Box<dyn Stream<Item = io::Result<TcpStream>> + Send>>;
 
-/// Returns the accepted connections, with TCP_NODELAY and keep-alive probes, without which a
-/// connection of a vanished client would remain open for ever. A failed accept is repeated after a
-/// pause.
+/// Returns the accepted connections. They have TCP_NODELAY and keep-alive probes; without probes
+/// the connection of a vanished client would remain open for ever. After a failure to accept, a
+/// new attempt follows a pause.
 pub fn connections(listener: TcpListener) -> Connections {
     let incoming = TcpIncoming::from(listener)
         .with_nodelay(Some(true))
         .with_keepalive(Some(QUIET_MAX))
         .with_keepalive_interval(Some(PROBE_EVERY))
         .with_keepalive_retries(Some(PROBES));
-    Box::pin(paced(with_pauses(incoming)))
+    Box::pin(rate_limited(with_pauses(incoming)))
 }
 
-/// Removes errors from a stream and pauses after each. The usual error is that the process has too
-/// many open files, until a connection ends; without the pause the loop would use a whole processor
-/// meanwhile.
+/// Removes errors from a stream and pauses after each. The usual error is that the process has
+/// too many open files until a connection ends. Without the pause, the loop would use a complete
+/// processor meanwhile.
 fn with_pauses<T: Send + Sync>(
     incoming: impl Stream<Item = io::Result<T>> + Send,
 ) -> impl Stream<Item = io::Result<T>> + Send {
@@ -119,17 +119,18 @@ fn with_pauses<T: Send + Sync>(
 }
 
 /// Limits the rate of accepted connections. Further connections wait in the system's queue, and
-/// clients retry when the queue is full, so that a flood of connections does not slow the accepted
-/// ones. Connections are accepted one by one and not in bursts, which would delay others.
+/// clients retry when the queue is full. A flood of connections therefore does not slow the
+/// accepted connections. Connections are accepted one by one, since a burst would delay other
+/// work.
 ///
 /// The algorithm is the generic cell rate algorithm (ITU-T I.371): `due` is the time at which all
 /// connections so far would have been accepted at the limit's rate, and a connection waits until
 /// that time.
-fn paced<T: Send>(incoming: impl Stream<Item = T> + Send) -> impl Stream<Item = T> + Send {
+fn rate_limited<T: Send>(incoming: impl Stream<Item = T> + Send) -> impl Stream<Item = T> + Send {
     let mut due: Option<Instant> = None;
     incoming.then(move |accepted| {
         let now = Instant::now();
-        // Times before the begin of the clock are none.
+        // The clock cannot represent times before its beginning.
         let earliest = now.checked_sub(AT_ONCE_MAX * ACCEPT_EVERY).unwrap_or(now);
         let own = due.map_or(earliest, |due| due.max(earliest)) + ACCEPT_EVERY;
         due = Some(own);
@@ -148,8 +149,9 @@ mod tests {
 
     use super::*;
 
-    /// Returns the column `tm->when` of a TCP connection in the table of the kernel, found by the ports
-    /// of its two ends; `None` if the table does not have the connection.
+    /// Returns the column `tm->when` of a TCP connection in the kernel's table of connections.
+    /// The connection is identified by the ports of its two ends. Returns `None` if the table
+    /// does not have it.
     fn timer(local: SocketAddr, remote: SocketAddr) -> Option<String> {
         let ends = [local, remote].map(|end| format!(":{:04X}", end.port()));
         let table = std::fs::read_to_string("/proc/net/tcp").expect("a table of connections");
@@ -161,15 +163,15 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_this_machine_may_come_as_ipv6() {
+    fn ipv4_loopback_in_ipv6_form() {
         let is = |text: &str| is_loopback(text.parse().expect("an address"));
         assert!(is("127.0.0.1") && is("127.9.9.9") && is("::1") && is("::ffff:127.0.0.1"));
         assert!(!is("0.0.0.0") && !is("::") && !is("10.0.0.1") && !is("::ffff:10.0.0.1"));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_of_connections_is_taken_bit_by_bit() {
-        let mut taken = std::pin::pin!(paced(futures::stream::iter(0..)));
+    async fn a_flood_is_accepted_slowly() {
+        let mut taken = std::pin::pin!(rate_limited(futures::stream::iter(0..)));
         let begun = Instant::now();
         for n in 0..AT_ONCE_MAX {
             assert_eq!((taken.next().await, begun.elapsed()), (Some(n), Duration::ZERO));
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_listener_without_free_descriptors_does_not_spin_and_goes_on_later() {
+    async fn accept_pauses_without_descriptors() {
         let out_of_files = || io::Error::from_raw_os_error(24);
         let accepted = futures::stream::iter((0..50).map(move |n| match n {
             49 => Ok(n),

@@ -10,9 +10,10 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Returns the filter of log lines that `SEXTANT_LOG` sets; without it, warnings. The HTTP/2
-/// library warns about each connection that abuses the protocol, so a client could fill the log;
-/// only its errors are logged, unless the variable names it (`h2=…`).
+/// Returns the filter of log lines, as the variable `SEXTANT_LOG` sets it; without the variable,
+/// only warnings and errors. The HTTP/2 library warns about each connection that violates the
+/// protocol, so a client could fill the log. Therefore only errors of this library are logged,
+/// unless the variable names it (`h2=…`).
 fn log_filter() -> EnvFilter {
     let chosen = std::env::var("SEXTANT_LOG").unwrap_or_else(|_| "warn".to_owned());
     let filter = EnvFilter::try_new(format!("h2=error,{chosen}"));

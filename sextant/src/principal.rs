@@ -1,4 +1,4 @@
-//! The principal: the sender of a request.
+//! The principal: the sender of a request, whose rights are checked.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,31 +9,32 @@ use proto::model::ids::{TokenId, UserId};
 
 /// The sender of a request: of an SQL session, a gRPC call or an HTTP request.
 ///
-/// Each port determines the principal when a connection or request arrives, and gets the access of
-/// this principal ([`crate::access::AccessProvider`]), which checks its privileges. There is no
-/// default principal.
+/// Each port determines the principal when a connection or request arrives. The port then gets
+/// the access of this principal ([`crate::access::AccessProvider`]), which checks the privileges
+/// of the principal. There is no default principal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
-    /// Any client of a process that trusts its machine (`dev` on loopback, or `--insecure`), with
-    /// all privileges.
+    /// Any client of a process that trusts its machine (`dev` on loopback, or `--insecure`). Such
+    /// a client has all privileges.
     Trusted,
     /// An authenticated user.
     User(Arc<LoggedInUser>),
 }
 
-/// A user at its log-in.
+/// A user that has logged in, with the proof of the log-in.
 #[derive(Debug)]
 pub struct LoggedInUser {
-    /// The number of the user: a dropped and recreated user with the same name has another number.
+    /// The number of the user. If a user is dropped and created again with the same name, the new
+    /// user has another number.
     pub id: UserId,
     /// The name of the user.
     pub name: String,
-    /// The proof.
+    /// The proof with which the user has logged in.
     pub by: Proof,
     /// The address of the client's socket.
     pub from: Option<SocketAddr>,
-    /// The number ([`Proof::Password`]) of the password that the user has set in this session, so
-    /// that the session continues after the change; 0 if it has set none.
+    /// The number ([`Proof::Password`]) of the password that the user has set in this session; 0
+    /// if none. The session therefore continues after such a change.
     pub own_change: AtomicU64,
 }
 
@@ -43,7 +44,7 @@ impl LoggedInUser {
         Self { id, name, by, from, own_change: AtomicU64::new(0) }
     }
 
-    /// True if the session has proved or set the password with this number.
+    /// Returns true if the session has logged in with, or has set, the password with this number.
     pub fn knows(&self, secret_no: u64) -> bool {
         self.by == Proof::Password(secret_no)
             || secret_no > 0 && self.own_change.load(Ordering::Relaxed) == secret_no
@@ -58,8 +59,8 @@ impl PartialEq for LoggedInUser {
 
 impl Eq for LoggedInUser {}
 
-/// The proof of a user's identity. It becomes invalid when its password, token or certificate is
-/// withdrawn, which ends the session.
+/// The proof of a user's identity. If its password, token or certificate is withdrawn, the proof
+/// becomes invalid and the session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// The password with this [`User::secret_no`](proto::model::users::User::secret_no).
@@ -71,7 +72,7 @@ pub enum Proof {
 }
 
 impl Principal {
-    /// The number of the user; `None` for a client that is trusted.
+    /// Returns the number of the user; `None` for a trusted client.
     pub fn user_id(&self) -> Option<UserId> {
         match self {
             Self::Trusted => None,
@@ -79,7 +80,7 @@ impl Principal {
         }
     }
 
-    /// True if both are the same user, with any proofs.
+    /// Returns true if both principals are the same user, even with different proofs.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Trusted, Self::Trusted) => true,

@@ -1,14 +1,15 @@
-//! Metrics of this process and of the disk with its data, from the operating system. Only the HTTP
-//! port shows them, so the simulation needs none.
+//! Figures of the operating system about this process and about the disk with its data. Only the
+//! HTTP port shows them, so the simulation does not provide them.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-/// The number of clock ticks per second in `/proc`, which is fixed by the interface of Linux.
+/// The number of clock ticks per second in `/proc`; it is a constant of Linux's interface.
 const TICKS_PER_S: u64 = 100;
 
-/// The metrics of this process; `None` for each that the system does not report.
+/// Figures of the operating system about this process. A figure is `None` if the system does not
+/// report it.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct ProcessFigures {
     /// The memory in use, in bytes.
@@ -17,7 +18,7 @@ pub struct ProcessFigures {
     pub cpu_ms: Option<u64>,
     /// The number of open files and sockets.
     pub open_files: Option<u64>,
-    /// The limit of `open_files`.
+    /// The maximum of `open_files`.
     pub open_files_max: Option<u64>,
     /// The free space of the disk with the data directory, in bytes.
     pub disk_free_bytes: Option<u64>,
@@ -26,7 +27,7 @@ pub struct ProcessFigures {
 }
 
 impl ProcessFigures {
-    /// Reads the metrics; blocks for less than a millisecond.
+    /// Reads the figures. Blocks the thread for less than a millisecond.
     pub fn read(data: Option<&Path>) -> Self {
         let disk = data.and_then(|data| rustix::fs::statvfs(data).ok());
         Self {
@@ -40,6 +41,7 @@ impl ProcessFigures {
     }
 }
 
+/// Returns the memory in use, in bytes.
 fn memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -47,6 +49,7 @@ fn memory_bytes() -> Option<u64> {
     Some(kib << 10)
 }
 
+/// Returns the processor time of all threads, in milliseconds.
 fn cpu_ms() -> Option<u64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The name of the program may contain spaces; it ends with the last parenthesis.
@@ -55,7 +58,7 @@ fn cpu_ms() -> Option<u64> {
     Some((times.next()? + times.next()?) * 1_000 / TICKS_PER_S)
 }
 
-/// The process and its data directory, as the source of its metrics.
+/// The source of this process's figures: its data directory.
 #[derive(Clone, Debug, Default)]
 pub struct OwnProcess {
     /// The data directory, if there is one.
@@ -63,7 +66,7 @@ pub struct OwnProcess {
 }
 
 impl OwnProcess {
-    /// Returns the present metrics.
+    /// Returns the present figures.
     pub fn figures(&self) -> ProcessFigures {
         ProcessFigures::read(self.data.as_deref())
     }
@@ -74,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_system_tells_all_figures() {
+    fn all_figures_are_reported() {
         let figures = ProcessFigures::read(Some(Path::new("/")));
         assert!(figures.memory_bytes.is_some_and(|bytes| bytes > 1 << 20), "{figures:?}");
         assert!(figures.open_files.is_some_and(|files| files >= 3), "{figures:?}");

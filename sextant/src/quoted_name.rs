@@ -2,10 +2,11 @@
 
 use proto::expr::RESERVED;
 
-/// Words that mean something else at the place of a name of an index.
+/// Words that have another meaning than a name where a statement expects the name of an index.
 const NO_NAMES: [&str; 2] = ["concurrently", "if"];
 
-/// A name as a statement has it: in quotes, unless it is folded to itself without.
+/// Returns a name as it must be written in a statement: in quotes, unless the name without quotes
+/// means the same.
 pub(crate) fn quoted_name(name: &str) -> String {
     let is_free = RESERVED.binary_search(&name).is_err() && !NO_NAMES.contains(&name);
     let is_word = is_free

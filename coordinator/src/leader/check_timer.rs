@@ -9,7 +9,7 @@ pub(super) struct CheckTimer<const EVERY_MS: u64> {
 }
 
 impl<const EVERY_MS: u64> CheckTimer<EVERY_MS> {
-    /// Returns true if the next check is due, and counts it as made.
+    /// Returns true if the next check is due, and starts the interval until the check after that.
     pub(super) fn is_due(&mut self, now_ms: u64) -> bool {
         if self.last_ms.is_some_and(|last_ms| now_ms < last_ms + EVERY_MS) {
             return false;
@@ -18,9 +18,10 @@ impl<const EVERY_MS: u64> CheckTimer<EVERY_MS> {
         true
     }
 
-    /// Like `is_due`, and makes the leader plan again in `EVERY_MS` milliseconds at the latest.
+    /// Returns true if the next check is due, like `is_due`. Also makes the leader plan again in
+    /// `EVERY_MS` milliseconds at the latest.
     pub(super) fn is_due_in(&mut self, plan: &mut Plan, now_ms: u64) -> bool {
-        plan.look_at(now_ms + EVERY_MS);
+        plan.plan_again_at(now_ms + EVERY_MS);
         self.is_due(now_ms)
     }
 }
@@ -30,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_is_due_when_the_time_since_the_last_one_has_passed() {
+    fn a_check_is_due_after_the_interval() {
         let mut looks = CheckTimer::<100>::default();
         let due: Vec<u64> = (0..30).map(|n| 10 * n).filter(|ms| looks.is_due(*ms)).collect();
         assert_eq!(due, [0, 100, 200]);

@@ -1,4 +1,5 @@
-//! The leader's memory: all parts together.
+//! The leader's memory, [`Leader`]: what the leader knows about nodes, sources, epochs and moves,
+//! and the plans that it makes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,22 +7,22 @@ use std::sync::Arc;
 use proto::model::history::SourceHistory;
 use proto::model::identity::{JoinRequest, NodeProof};
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId};
-use proto::model::joint::HalvedCommit;
+use proto::model::joint::PartlyLostCommit;
 use proto::model::left_out::LeftOut;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::NodeInfo;
 use proto::model::rollback::NewestNumbers;
-use proto::rpc::api::{BucketReport, EpochHold, Heartbeat, NodeStatus};
+use proto::rpc::api::{BucketReport, EpochWait, Heartbeat, NodeStatus};
 use proto::rpc::command::Command;
 use proto::{Error, ErrorCode, Result};
 
 use super::copies::CopyPlans;
 use super::copies::check::{Checksum, CopyCheck};
-use super::copies::holds::holds;
+use super::copies::holds::epoch_holds;
 use super::epochs::Promotions;
 use super::epochs::durability::durable_epoch;
 use super::epochs::sources::{HistoryQuery, Sources};
-use super::epochs::stability::Stability;
+use super::epochs::stability::EpochCutChooser;
 use super::generations::growth::Growth;
 use super::generations::ready_indexes;
 use super::generations::retired::RetiredGenerations;
@@ -31,11 +32,11 @@ use super::moves::settings::MoveSettings;
 use super::nodes::bootstrap;
 use super::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use super::nodes::lost::{self, LostSlices};
-use super::nodes::old_copy::{self, OldCopy};
+use super::nodes::old_copy::{self, OldCopyDetection};
 use super::plan::Plan;
 use super::versions::Versions;
 use crate::state::StateContext;
-use crate::state::nodes::taken;
+use crate::state::nodes::node_id_taken_error;
 
 /// The leader's memory. Times are milliseconds of any clock that only grows.
 #[derive(Debug)]
@@ -43,11 +44,12 @@ pub struct Leader {
     term: u64,
     pub(super) heartbeats: Heartbeats,
     slices_reported: bool,
-    /// The cuts that SYNC reported, and the callers that wait for an epoch.
-    pub stability: Stability,
+    /// The closed cuts that the projectors reported (SYNC), and the callers that wait for an
+    /// epoch.
+    pub stability: EpochCutChooser,
     sources: Sources,
     promotions: Promotions,
-    /// True once the bootstrap of the term is complete.
+    /// True once this leader has received all reports that it needs (the bootstrap of the term).
     active: bool,
     pub(super) moves: Moves,
     pub(super) repairs: Repairs,
@@ -56,16 +58,17 @@ pub struct Leader {
     growth: Growth,
     lost: LostSlices,
     copies: CopyPlans,
-    old_copy: OldCopy,
-    /// By projector: the documents that indexes have left out.
+    old_copy: OldCopyDetection,
+    /// The number of documents that indexes could not store, as each projector reports it.
     left_out: BTreeMap<NodeId, Vec<(LocalIndexId, LeftOut)>>,
-    /// By projector: the commits over several buckets that it has found to be halved.
-    halved: BTreeMap<NodeId, Vec<HalvedCommit>>,
+    /// The commits of transactions over several buckets that are lost in some of these buckets,
+    /// as each projector reports them.
+    halved: BTreeMap<NodeId, Vec<PartlyLostCommit>>,
 }
 
-/// Returns the error for a second process with the node id of a running process that has no data
-/// directory.
-fn marked(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
+/// Returns the error for a second process that reports under the node id of a running process.
+/// (Neither process has a data directory that would prove its identity.)
+fn node_id_in_use(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
     let at = known.map_or_else(String::new, |known| format!(" at {}", known.address));
     let what = format!("node {node} is another process{at}, which the coordinators hear");
     let hint = "give each process its own --id; a process that takes the place of another one waits until that is silent for 5 s";
@@ -79,7 +82,7 @@ impl Leader {
             term,
             heartbeats: Heartbeats::new(now_ms),
             slices_reported: false,
-            stability: Stability::default(),
+            stability: EpochCutChooser::default(),
             sources: Sources::default(),
             promotions: Promotions::new(tick_ms),
             active: false,
@@ -90,20 +93,21 @@ impl Leader {
             growth: Growth::default(),
             lost: LostSlices::default(),
             copies: CopyPlans::default(),
-            old_copy: OldCopy::default(),
+            old_copy: OldCopyDetection::default(),
             left_out: BTreeMap::new(),
             halved: BTreeMap::new(),
         }
     }
 
-    /// Sets whether the term begins only after the reports of all nodes, because the log may be an
-    /// older copy.
+    /// Sets whether epochs and definitions wait for the reports of all nodes at the beginning of
+    /// the term, because the log may be an older copy.
     pub fn waiting_for_reports(mut self, waits: bool) -> Self {
         self.old_copy.waits_for_reports = waits;
         self
     }
 
-    /// Records the heartbeat of a process that is not registered: it may have joined after the restored copy was made.
+    /// Records the heartbeat of a process that is not registered. If the coordinator was restored
+    /// from an older copy, the process may have joined after the copy was made.
     pub fn record_stranger(&mut self, heartbeat: &Heartbeat) {
         self.heartbeats.add_stranger(heartbeat);
     }
@@ -117,8 +121,9 @@ impl Leader {
         news
     }
 
-    /// Checks whether a process may join with a node id that another process holds. Returns the proof of the process
-    /// that it replaces, if any: only a silent process is replaced.
+    /// Checks whether a process may join with a node id that another process has. Only a silent
+    /// process may be replaced. Returns the proof of the replaced process, or `None` if no
+    /// process is replaced.
     pub fn judge_join(
         &self,
         state: &StateContext,
@@ -131,14 +136,15 @@ impl Leader {
         };
         let silent_ms = self.heartbeats.silent_ms(node, now_ms);
         if silent_ms < SILENT_MS_MAX {
-            return Err(taken(node, state.node(node)));
+            return Err(node_id_taken_error(node, state.node(node)));
         }
         tracing::warn!(%node, silent_ms, "another process takes the number of a silent node over");
         Ok(Some(holder))
     }
 
-    /// Checks whether a process without a data directory may register with a node id: it must not replace another process that is alive and
-    /// has a mark.
+    /// Checks whether a process without a data directory may register with a node id. Refuses it
+    /// if another process under this id is alive and identifies itself by a random proof in its
+    /// heartbeats.
     pub fn judge_registration(
         &self,
         state: &StateContext,
@@ -146,45 +152,57 @@ impl Leader {
         now_ms: u64,
     ) -> Result<()> {
         let known = state.node(node.id).filter(|known| ***known != *node);
-        match known.is_some() && self.heartbeats.mark(node.id, now_ms).is_some() {
-            true => Err(marked(node.id, known)),
+        match known.is_some() && self.heartbeats.process_proof(node.id, now_ms).is_some() {
+            true => Err(node_id_in_use(node.id, known)),
             false => Ok(()),
         }
     }
 
-    /// Checks whether a heartbeat comes from the same process as the one before, if that process has a mark and no data directory.
-    pub fn judge_mark(
+    /// Checks that a heartbeat comes from the same process as the heartbeats before, by the
+    /// random proof in them. Only processes without a data directory are checked.
+    pub fn check_same_process(
         &self,
         state: &StateContext,
         heartbeat: &Heartbeat,
         now_ms: u64,
     ) -> Result<()> {
         let node = heartbeat.node;
-        let heard = self.heartbeats.mark(node, now_ms);
+        let heard = self.heartbeats.process_proof(node, now_ms);
         match heard.is_some() && heard != heartbeat.proof && state.proof(node).is_none() {
-            true => Err(marked(node, state.node(node))),
+            true => Err(node_id_in_use(node, state.node(node))),
             false => Ok(()),
         }
     }
 
-    /// Checks the removal of a node that an operator forces; an error if the node is alive and has
-    /// the only copy of a slice.
-    pub fn judge_forced(&self, state: &StateContext, node: NodeId, now_ms: u64) -> Result<()> {
-        lost::judge_forced(state, &self.heartbeats, node, now_ms)
+    /// Checks a removal of a node that an operator forces. Refuses it if the node is alive and
+    /// has the only copy of a slice.
+    pub fn check_forced_removal(
+        &self,
+        state: &StateContext,
+        node: NodeId,
+        now_ms: u64,
+    ) -> Result<()> {
+        lost::check_forced_removal(state, &self.heartbeats, node, now_ms)
     }
 
-    /// Records a statement before it is proposed.
+    /// Records a statement of a user before it is proposed.
     pub fn note_statement(&mut self, state: &StateContext, command: &Command) {
-        self.growth.note(state, command);
+        self.growth.note_statement(state, command);
     }
 
-    /// Returns the silent nodes among those to which a command may give slices or partitions.
-    pub fn silent_for(&self, state: &StateContext, command: &Command, now_ms: u64) -> Vec<NodeId> {
-        lost::silent_for(state, &self.heartbeats, command, now_ms)
+    /// Returns the silent nodes that a command should avoid: indexers if it places slices,
+    /// projectors if it gives partitions to load.
+    pub fn silent_nodes_for(
+        &self,
+        state: &StateContext,
+        command: &Command,
+        now_ms: u64,
+    ) -> Vec<NodeId> {
+        lost::silent_nodes_for(state, &self.heartbeats, command, now_ms)
     }
 
-    /// Returns the status of each registered node. `members` contains the silence of the
-    /// coordinators, in ms.
+    /// Returns the status of each registered node. `members` is the time, in ms, since each
+    /// coordinator was last heard.
     pub fn node_status(
         &self,
         state: &StateContext,
@@ -199,24 +217,25 @@ impl Leader {
         self.heartbeats.silent_nodes(state, now_ms)
     }
 
-    /// Records the number of documents that each index has left out, as a projector has counted
-    /// them.
+    /// Records the numbers of documents that each index could not store, as a projector has
+    /// counted them.
     pub fn record_left_out(&mut self, projector: NodeId, counts: Vec<(LocalIndexId, LeftOut)>) {
         self.left_out.insert(projector, counts);
     }
 
-    /// Records the commits over several buckets that a projector has found to be halved.
-    pub fn record_halved(&mut self, projector: NodeId, halved: Vec<HalvedCommit>) {
+    /// Records the commits of transactions over several buckets that are lost in some of these
+    /// buckets, as a projector has found them.
+    pub fn record_halved(&mut self, projector: NodeId, halved: Vec<PartlyLostCommit>) {
         self.halved.insert(projector, halved);
     }
 
-    /// Returns the commits that projectors have found to be halved. Several projectors may find one
-    /// commit.
-    pub fn halved(&self) -> Vec<HalvedCommit> {
+    /// Returns the commits of transactions over several buckets that are lost in some of these
+    /// buckets. Several projectors may find one commit.
+    pub fn halved(&self) -> Vec<PartlyLostCommit> {
         self.halved.values().flatten().copied().collect()
     }
 
-    /// The documents that each index has left out.
+    /// Returns the numbers of documents that each index could not store.
     pub fn left_out(&self) -> Vec<(LocalIndexId, LeftOut)> {
         let mut sums: BTreeMap<LocalIndexId, LeftOut> = BTreeMap::new();
         for (index, counts) in self.left_out.values().flatten() {
@@ -225,38 +244,40 @@ impl Leader {
         sums.into_iter().collect()
     }
 
-    /// Returns the epochs that joint commits hold.
-    pub fn holds(&self, state: &StateContext, now_ms: u64) -> Vec<EpochHold> {
-        holds(&self.stability, state, now_ms)
+    /// Returns the epochs that are held back by joint commits (of transactions over several
+    /// buckets), with the commit and the duration.
+    pub fn epoch_holds(&self, state: &StateContext, now_ms: u64) -> Vec<EpochWait> {
+        epoch_holds(&self.stability, state, now_ms)
     }
 
-    /// Returns for each bucket the number of epochs in this term that were published without
-    /// waiting any longer for slow indexers.
-    pub fn past_slow(&self) -> Vec<(BucketId, u64)> {
-        self.stability.past_slow()
+    /// Returns for each bucket the number of epochs in this term that slow indexers could not
+    /// delay any longer.
+    pub fn epochs_past_slow_indexers(&self) -> Vec<(BucketId, u64)> {
+        self.stability.epochs_past_slow_indexers()
     }
 
-    /// Returns the reasons why versions of data sets wait, by the versions' buckets.
+    /// Returns the reasons why a version of a data set is not current yet, or why projectors
+    /// still lack partitions of it, by the versions' buckets.
     pub fn version_waits(&self, state: &StateContext, now_ms: u64) -> Vec<(BucketId, String)> {
-        self.versions.waits(state, &self.heartbeats, now_ms)
+        self.versions.wait_reasons(state, &self.heartbeats, now_ms)
     }
 
-    /// Records that a command of a plan was refused.
-    pub fn refused(&mut self, command: &Command, error: &Error) {
-        self.versions.refused(command, error);
-        Growth::refused(command, error);
+    /// Records that a command that the leader had planned was refused.
+    pub fn record_refusal(&mut self, command: &Command, error: &Error) {
+        self.versions.record_refusal(command, error);
+        Growth::log_refusal(command, error);
     }
 
     /// Returns log lines about the nodes that have fallen silent or returned since the last call.
     pub fn node_news(&mut self, state: &StateContext, now_ms: u64) -> Vec<String> {
-        self.heartbeats.news(state, now_ms)
+        self.heartbeats.silence_news(state, now_ms)
     }
 
-    /// Plans the next commands and checks. The driver reports the end of each promotion with [`Leader::promoted`].
+    /// Plans the next commands and checks. The driver reports the end of each promotion with [`Leader::record_promotion_end`].
     pub fn plan(&mut self, state: &StateContext, now_ms: u64) -> Plan {
         let mut plan = Plan::default();
         let Self { heartbeats, stability, .. } = self;
-        if self.old_copy.look(state, heartbeats, now_ms) {
+        if self.old_copy.search_evidence(state, heartbeats, now_ms) {
             plan.next_ms = Some(now_ms + self.promotions.tick_ms);
             return plan;
         }
@@ -275,30 +296,31 @@ impl Leader {
         plan
     }
 
-    /// Returns true as long as nodes may still report that the coordinator is an older copy of
-    /// itself. Epochs, definitions and answers wait until then.
-    pub fn is_held(&self, state: &StateContext, now_ms: u64) -> bool {
-        self.old_copy.is_held(state, &self.heartbeats, now_ms)
+    /// Returns true as long as nodes may still report evidence that the coordinator is an older
+    /// copy of itself. New epochs, definitions and answers wait until then.
+    pub fn waits_for_reports(&self, state: &StateContext, now_ms: u64) -> bool {
+        self.old_copy.waits_for_more_reports(state, &self.heartbeats, now_ms)
     }
 
-    /// Returns true if the term is held, or there is evidence that the coordinator is an older copy
-    /// of itself.
-    pub fn is_doubted(&self, state: &StateContext, now_ms: u64) -> bool {
-        self.is_held(state, now_ms) || old_copy::evidence(state, &self.heartbeats).is_some()
+    /// Returns true if nodes may still report that the coordinator is an older copy of itself, or
+    /// there is evidence of it already.
+    pub fn may_be_older_copy(&self, state: &StateContext, now_ms: u64) -> bool {
+        self.waits_for_reports(state, now_ms)
+            || old_copy::old_copy_evidence(state, &self.heartbeats).is_some()
     }
 
     /// Checks that the heartbeats give no evidence that the coordinator was restored from an older copy.
-    pub fn check_newest(&self, state: &StateContext) -> Result<()> {
-        match old_copy::evidence(state, &self.heartbeats) {
+    pub fn check_not_older_copy(&self, state: &StateContext) -> Result<()> {
+        match old_copy::old_copy_evidence(state, &self.heartbeats) {
             Some(evidence) => Err(old_copy::error(&evidence, self.old_copy.is_lasting())),
             None => Ok(()),
         }
     }
 
-    /// Like [`Self::check_newest`], but for callers that wait: the error is returned only when the evidence has lasted
-    /// for a while.
-    pub fn check_lasting(&self, state: &StateContext) -> Result<()> {
-        if self.old_copy.is_lasting() { self.check_newest(state) } else { Ok(()) }
+    /// Checks for evidence as [`Self::check_not_older_copy`] does, but returns an error only if the
+    /// evidence has lasted for a while. For callers that wait.
+    pub fn check_no_lasting_evidence(&self, state: &StateContext) -> Result<()> {
+        if self.old_copy.is_lasting() { self.check_not_older_copy(state) } else { Ok(()) }
     }
 
     /// Checks that `--skip-epochs` would leave each vbucket with the projector that has its documents.
@@ -306,36 +328,38 @@ impl Leader {
         old_copy::check_owners(state, &self.heartbeats)
     }
 
-    /// Returns the newest numbers that processes have reported in this term.
-    pub fn newest_known(&self) -> NewestNumbers {
-        old_copy::newest_known(&self.heartbeats)
+    /// Returns the newest epoch and catalog that processes have reported in this term.
+    pub fn newest_reported_numbers(&self) -> NewestNumbers {
+        old_copy::newest_reported_numbers(&self.heartbeats)
     }
 
     /// Records that the promotion that began at `begun_ms` was committed or failed.
-    pub fn promoted(&mut self, begun_ms: u64, now_ms: u64) {
-        self.promotions.promoted(begun_ms, now_ms);
+    pub fn record_promotion_end(&mut self, begun_ms: u64, now_ms: u64) {
+        self.promotions.record_promotion_end(begun_ms, now_ms);
     }
 
-    /// Returns the newest epoch of a bucket that is durable on all copies, if the leader knows it.
+    /// Returns the newest epoch of a bucket that is durable on all copies of its indexes; `None`
+    /// if the leader does not know it.
     pub fn durable_epoch(&self, state: &StateContext, bucket: BucketId) -> Option<Epoch> {
         durable_epoch(state, &self.heartbeats, bucket)
     }
 
-    /// Starts a query of a source's history.
+    /// Returns the identity of a query of a source's history that begins now.
     pub fn begin_query(&mut self) -> HistoryQuery {
         self.sources.begin_query(self.term)
     }
 
-    /// Handles SYNC: the durable history of a bucket reaches a cut in the vbuckets that the projector owns. Reports
-    /// about dropped buckets are ignored; the projector will see the drop in the catalog.
-    pub fn sync(
+    /// Handles SYNC: records the end of the durable history of a bucket, in the vbuckets that the
+    /// projector owns. Ignores reports about dropped buckets; the projector will see the drop in
+    /// the catalog.
+    pub fn record_sync_report(
         &mut self,
         state: &StateContext,
         projector: NodeId,
         reported: BucketReport,
         now_ms: u64,
     ) -> Result<()> {
-        self.sources.sync(&mut self.stability, state, projector, reported, now_ms)
+        self.sources.record_sync_report(&mut self.stability, state, projector, reported, now_ms)
     }
 
     /// Records a source's answer to a query. Answers to an earlier term are ignored.
@@ -357,8 +381,8 @@ impl Leader {
         self.sources.has_suspects()
     }
 
-    /// Schedules queries of sources that are ahead of the state.
-    pub fn suspect(&mut self, buckets: impl IntoIterator<Item = BucketId>) {
+    /// Schedules queries of sources that have a history which the state does not know yet.
+    pub fn schedule_queries(&mut self, buckets: impl IntoIterator<Item = BucketId>) {
         self.sources.suspects.extend(buckets);
     }
 
@@ -367,7 +391,7 @@ impl Leader {
         self.sources.queries_due(state, now_ms)
     }
 
-    /// Records the result of a check.
+    /// Records the result of a comparison of two copies.
     pub fn finish_check(
         &mut self,
         check: &CopyCheck,
@@ -387,7 +411,7 @@ impl Leader {
         repair::rebalance(state, &self.heartbeats, &self.moves.settings, request, now_ms)
     }
 
-    /// Returns true once the leader has received all reports that it needs. It then stays active
+    /// Returns true once the leader has received all reports that it needs. The answer stays true
     /// until the term ends.
     pub fn is_active(&mut self, state: &StateContext, now_ms: u64) -> bool {
         if !self.active {
@@ -401,7 +425,7 @@ impl Leader {
 
     /// Describes where the slices that indexers report differ from the topology.
     pub fn differences(&self, state: &StateContext) -> Vec<String> {
-        let old = self.check_newest(state).err().map(|error| error.to_string());
+        let old = self.check_not_older_copy(state).err().map(|error| error.to_string());
         old.into_iter().chain(bootstrap::differences(state, &self.heartbeats)).collect()
     }
 }

@@ -132,7 +132,7 @@ fn run(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Plan {
         let request = command.clone().into();
         state.apply(1_000 + now_ms, &Decisions::at(now_ms), &request);
         if matches!(command, Command::PromoteEpochs(_)) {
-            leader.promoted(now_ms, now_ms);
+            leader.record_promotion_end(now_ms, now_ms);
         }
     }
     plan
@@ -143,9 +143,9 @@ fn epochs_are_a_tick_apart_or_immediate_for_a_waiter() {
     let mut state = with_bucket();
     let mut leader = of_term(1);
     assert_eq!(run(&mut leader, &mut state, 0), Plan::default(), "nothing is new");
-    leader.sync(&state, NodeId(10), all(BUCKET, cut(1)), 100).unwrap();
+    leader.record_sync_report(&state, NodeId(10), all(BUCKET, cut(1)), 100).unwrap();
     assert_eq!(promotions(&run(&mut leader, &mut state, 100)).len(), 1, "after a pause at once");
-    leader.sync(&state, NodeId(10), all(BUCKET, cut(2)), 105).unwrap();
+    leader.record_sync_report(&state, NodeId(10), all(BUCKET, cut(2)), 105).unwrap();
     let plan = run(&mut leader, &mut state, 105);
     assert_eq!((promotions(&plan).len(), plan.next_ms), (0, Some(120)));
     let want = leader.stability.add_waiter(BUCKET, cut(2));
@@ -174,10 +174,10 @@ fn a_node_that_dies_and_comes_back_is_told_once_each() {
 fn the_tick_grows_with_the_latency_of_the_log() {
     let state = with_bucket();
     let mut leader = of_term(1);
-    leader.promoted(100, 150);
-    leader.sync(&state, NodeId(10), all(BUCKET, cut(1)), 150).unwrap();
+    leader.record_promotion_end(100, 150);
+    leader.record_sync_report(&state, NodeId(10), all(BUCKET, cut(1)), 150).unwrap();
     assert_eq!(leader.plan(&state, 150).next_ms, Some(200));
-    leader.promoted(200, 9_000);
+    leader.record_promotion_end(200, 9_000);
     assert_eq!(leader.plan(&state, 1_000).next_ms, Some(200 + TICK_MS_MAX));
 }
 
@@ -185,11 +185,11 @@ fn the_tick_grows_with_the_latency_of_the_log() {
 fn a_promotion_has_only_the_changed_positions() {
     let mut state = with_bucket();
     let mut leader = of_term(1);
-    leader.sync(&state, NodeId(10), all(BUCKET, cut(5)), 0).unwrap();
+    leader.record_sync_report(&state, NodeId(10), all(BUCKET, cut(5)), 0).unwrap();
     let promotion = promotions(&run(&mut leader, &mut state, 0)).remove(0);
     assert_eq!(promotion.changes.len(), 1, "vbucket 1 has nothing");
     assert_eq!(promotion.changes[0].1.seqno, Seqno(5));
-    leader.sync(&state, NodeId(10), all(BucketId(9), cut(5)), 0).unwrap();
+    leader.record_sync_report(&state, NodeId(10), all(BucketId(9), cut(5)), 0).unwrap();
     assert_eq!(run(&mut leader, &mut state, 500), Plan::default(), "a bucket that is gone");
 }
 
@@ -228,7 +228,7 @@ fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
         for heartbeat in heartbeats {
             leader.record_heartbeat(heartbeat.clone(), now_ms);
         }
-        leader.sync(&state, NodeId(10), all(BUCKET, cut(now_ms)), now_ms).unwrap();
+        leader.record_sync_report(&state, NodeId(10), all(BUCKET, cut(now_ms)), now_ms).unwrap();
         promotions(&run(&mut leader, &mut state, now_ms))[0].horizon.0
     };
     // Epochs 2 to 11 at seconds 1 to 10.
@@ -254,7 +254,9 @@ fn the_lease_of_a_moment_holds_the_horizons_of_all_buckets() {
         let now_ms = second * 1_000;
         leader.record_heartbeat(with_moments(30, moments.to_vec()), now_ms);
         for bucket in &buckets[..1 + usize::from(second.is_multiple_of(2))] {
-            leader.sync(&state, NodeId(10), all(*bucket, cut(second)), now_ms).unwrap();
+            leader
+                .record_sync_report(&state, NodeId(10), all(*bucket, cut(second)), now_ms)
+                .unwrap();
         }
         run(&mut leader, &mut state, now_ms);
         let horizon = |bucket| state.bucket(bucket).unwrap().epochs.last().horizon.0;
@@ -280,7 +282,7 @@ fn a_bucket_without_reports_is_queried() {
     assert_eq!(asked(&mut leader, 0), [BUCKET], "a new leader knows nothing");
     assert_eq!(asked(&mut leader, 500), []);
     assert_eq!(asked(&mut leader, SYNC_SILENCE_MS), [BUCKET]);
-    leader.sync(&state, NodeId(10), all(BUCKET, cut(1)), 1_500).unwrap();
+    leader.record_sync_report(&state, NodeId(10), all(BUCKET, cut(1)), 1_500).unwrap();
     assert_eq!(asked(&mut leader, 2_400), []);
     assert_eq!(asked(&mut leader, 2_500), [BUCKET]);
 }
@@ -310,7 +312,7 @@ fn the_status_has_the_last_report_of_each_node() {
 fn an_epoch_that_this_coordinator_does_not_know_stops_the_promotions_of_its_bucket() {
     let mut state = with_bucket();
     let mut leader = of_term(1);
-    leader.sync(&state, NodeId(10), all(BUCKET, cut(1)), 0).unwrap();
+    leader.record_sync_report(&state, NodeId(10), all(BUCKET, cut(1)), 0).unwrap();
     leader.record_heartbeat(applied(20, 40), 0);
     assert!(promotions(&run(&mut leader, &mut state, 0)).is_empty(), "epoch 2 is in use elsewhere");
     let told = leader.differences(&state);
@@ -360,7 +362,7 @@ fn a_process_with_a_mark_keeps_its_number_until_it_is_silent() {
     let marked = |mark: Option<u128>| Heartbeat { proof: mark.map(NodeProof), ..heartbeat(30) };
     let mut leader = of_term(1);
     let heard = |leader: &Leader, mark, now_ms| {
-        leader.judge_mark(&state, &marked(mark), now_ms).map_err(|error| error.code)
+        leader.check_same_process(&state, &marked(mark), now_ms).map_err(|error| error.code)
     };
     assert_eq!(heard(&leader, Some(2), 0), Ok(()), "a new term has heard nobody");
     leader.record_heartbeat(marked(Some(1)), 1_000);

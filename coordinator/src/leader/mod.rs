@@ -1,19 +1,19 @@
 //! The leader's memory, and the plans that it makes from its memory and the StateContext.
 //!
-//! Positions, heartbeats and leases change many times a second and are useless after a change of leader, so they are
-//! never replicated. A [`Leader`] starts empty with each term and receives everything again within one heartbeat
-//! interval. It does no I/O: [`Leader::plan`] returns what to propose now and when to plan again, and the `driver`
-//! carries the plan out.
+//! Positions, heartbeats and leases change many times a second and are useless after a change of
+//! leader, so they are never replicated. A [`Leader`] starts empty with each term and receives
+//! everything again within one heartbeat interval. It does no I/O: [`Leader::plan`] returns what
+//! to propose now and when to plan again, and the `driver` carries the plan out.
 //!
 //! The folders have the names of the families of commands; each folder plans for its family.
 //!
 //! | folder | plans |
 //! |---|---|
 //! | `generations` | builds that are complete, growth and splits, retired generations |
-//! | `versions` | the lives of versions of data sets |
+//! | `versions` | versions of data sets: building, switching to them, dropping them |
 //! | `moves` | the stages of moves, repairs |
 //! | `nodes` | heartbeats, the beginning of a term, lost slices, coordinators that are older copies of themselves |
-//! | `copies` | copies of buckets; commits over several buckets or owners, which stay whole |
+//! | `copies` | copies of buckets; commits over several buckets or owners, which no epoch may split |
 //! | `epochs` | the next epochs and their horizons, leases, moments, rollbacks |
 
 mod check_timer;

@@ -1,15 +1,17 @@
-//! A plan in the making: the cluster as it will be when the moves planned so far are done.
+//! A draft of a plan: the cluster as it will be when the moves planned so far are done.
 //!
-//! The weight of a copy has three equal parts: one for the copy itself, its bytes, and its load. The unit is the mean
-//! size of a slice in bytes, so that a mean copy weighs three units. The unit does not change with the moves, so what
-//! is balanced now is balanced afterwards.
+//! The weight of a copy has three equal parts: one for the copy itself, one for its bytes, and
+//! one for its load. The unit is the mean size of a slice in bytes, so that a mean copy weighs
+//! three units. The unit does not change with the moves, so copies that are balanced now are
+//! balanced afterwards.
 //!
-//! The *importance* of an index's own balance is twice the weight of the cluster divided by the weight of the index. So a small index on a
-//! single node counts for more than a cluster on a single node.
+//! The *importance* of an index is a factor that weighs the balance of its own copies against
+//! that of the cluster: twice the weight of the cluster divided by the weight of the index. So
+//! the spread of a small index counts too, although its copies weigh little.
 //!
-//! Each slice has at most one move in a plan, because it has at most one unfinished move. Moves that only remove a
-//! copy do not count, because they take effect at once. Moving a planned copy again only changes its target; if the
-//! new target is its source, the move is void.
+//! Each slice has at most one move in a plan, because it has at most one unfinished move. Moves
+//! that only remove a copy do not count, because they take effect at once. Moving a planned copy
+//! again only changes its target; if the new target is its source, the move is cancelled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,13 +21,14 @@ use proto::model::moves::{PlannedLoad, PlannedMove, RebalancePlan};
 use super::place::replace_copy;
 use super::view::{ClusterView, Health, IndexView, NodeView, SliceView};
 
-/// A plan in the making: the nodes and slices after the moves planned so far.
-pub(super) struct Draft<'a> {
+/// A draft of a plan: the nodes and slices as they will be after the moves planned so far.
+pub(super) struct PlanDraft<'a> {
     /// The nodes that can hold copies, with their planned load.
     pub nodes: BTreeMap<NodeId, NodeDraft<'a>>,
-    /// All slices of all indexes.
+    /// All slices of all indexes. Other fields and methods name a slice by its position in this
+    /// list.
     pub pieces: Vec<SliceDraft<'a>>,
-    /// The planned moves. A void move leaves a gap.
+    /// The planned moves. A cancelled move leaves `None`.
     planned: Vec<Option<PlannedMove>>,
     before: BTreeMap<NodeId, (u64, u64)>,
 }
@@ -64,7 +67,7 @@ pub(super) struct SliceDraft<'a> {
     pub index: &'a IndexView,
     /// The number of the slice.
     pub no: SliceNo,
-    /// The slice as the view has it.
+    /// The slice in the planner's input.
     pub slice: &'a SliceView,
     /// The nodes that have a copy.
     pub copies: Vec<NodeId>,
@@ -72,13 +75,14 @@ pub(super) struct SliceDraft<'a> {
     pub weight: u128,
     /// The importance of the balance of the slice's index.
     pub importance: u128,
-    /// The nodes whose removed copy may still be read. They cannot receive a new copy yet.
+    /// The nodes that lose their copy of the slice, where scans may still read it. They cannot
+    /// receive a new copy yet.
     leaving: Vec<NodeId>,
     /// The position in [`Draft::planned`] of the slice's move.
     planned: Option<usize>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> PlanDraft<'a> {
     pub fn new(view: &'a ClusterView) -> Self {
         let held = |node: &'a NodeView| NodeDraft {
             node,
@@ -90,17 +94,17 @@ impl<'a> Draft<'a> {
         };
         let mut draft = Self {
             nodes: view.nodes.iter().map(|node| (node.node, held(node))).collect(),
-            pieces: pieces(view),
+            pieces: slice_drafts(view),
             planned: Vec::new(),
             before: BTreeMap::new(),
         };
-        (0..draft.pieces.len()).for_each(|piece| draft.count(piece, true));
+        (0..draft.pieces.len()).for_each(|piece| draft.count_slice(piece, true));
         draft.before = draft.loads();
         draft
     }
 
-    /// Adds a slice to the totals of its nodes, or removes it from them.
-    fn count(&mut self, at: usize, add: bool) {
+    /// Adds a slice to the totals of the nodes that have copies of it (`add`), or subtracts it.
+    fn count_slice(&mut self, at: usize, add: bool) {
         let piece = &self.pieces[at];
         for (place, node) in piece.copies.iter().enumerate() {
             // The view may still name a node that was removed.
@@ -123,26 +127,29 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Returns for each node the number of its copies, and their bytes.
     fn loads(&self) -> BTreeMap<NodeId, (u64, u64)> {
         let load = |held: &NodeDraft<'_>| (held.pieces.len() as u64, held.bytes);
         self.nodes.iter().map(|(node, held)| (*node, load(held))).collect()
     }
 
-    /// Returns true if the slice may move and has no planned move yet.
+    /// Returns true if the slice may move and has no planned move yet. `at` is the position of
+    /// the slice.
     pub fn is_free(&self, at: usize) -> bool {
         let piece = &self.pieces[at];
         piece.index.movable && !piece.slice.busy && piece.planned.is_none()
     }
 
-    /// Returns true if this copy may move: as the first planned move of the slice, or because the
-    /// planned move has put it there and only its target changes.
+    /// Returns true if the copy of the slice on node `from` may move: either the slice has no
+    /// planned move yet, or its planned move brings the copy to `from`, so that only the target
+    /// changes.
     pub fn may_move(&self, at: usize, from: NodeId) -> bool {
         let target = |planned: usize| self.planned[planned].as_ref().and_then(|m| m.to);
         self.is_free(at) || self.pieces[at].planned.and_then(target) == Some(from)
     }
 
-    /// Returns true if this node is the source of the slice's planned move, so that a move back to
-    /// it cancels the move.
+    /// Returns true if node `to` is the source of the slice's planned move, so that a move back
+    /// to it cancels the move.
     pub fn would_undo(&self, at: usize, to: NodeId) -> bool {
         let source = |planned: usize| self.planned[planned].as_ref().and_then(|m| m.from);
         self.pieces[at].planned.and_then(source) == Some(to)
@@ -173,8 +180,8 @@ impl<'a> Draft<'a> {
         self.nodes.keys().copied().filter(move |node| self.may_get(at, *node))
     }
 
-    /// Returns the number of copies that would share a zone with another copy if `from` were
-    /// removed and `to` added.
+    /// Returns the number of copies of a slice that would share a zone with another copy if the
+    /// copy on `from` were removed and one on `to` added.
     pub fn conflicts(&self, at: usize, from: Option<NodeId>, to: Option<NodeId>) -> usize {
         let copies = self.pieces[at].copies.iter().copied().filter(|node| Some(*node) != from);
         let zones = copies.chain(to).filter_map(|node| self.nodes.get(&node));
@@ -186,7 +193,8 @@ impl<'a> Draft<'a> {
         all - zones.len()
     }
 
-    /// Plans a move of one copy, and updates the weights of the nodes.
+    /// Plans a move of one copy, and updates the totals of the nodes. Without `from` a copy is
+    /// added, without `to` one is removed.
     pub fn plan_move(
         &mut self,
         at: usize,
@@ -194,7 +202,7 @@ impl<'a> Draft<'a> {
         to: Option<NodeId>,
         reason: String,
     ) {
-        self.count(at, false);
+        self.count_slice(at, false);
         let piece = &mut self.pieces[at];
         replace_copy(&mut piece.copies, from, to);
         match (piece.planned, to) {
@@ -220,9 +228,10 @@ impl<'a> Draft<'a> {
                 }));
             }
         }
-        self.count(at, true);
+        self.count_slice(at, true);
     }
 
+    /// Returns the plan: the moves, and the loads of the nodes before and after them.
     pub fn finish(self) -> RebalancePlan {
         let after = self.loads();
         let load = |(node, before): (&NodeId, &(u64, u64))| {
@@ -234,7 +243,8 @@ impl<'a> Draft<'a> {
     }
 }
 
-fn pieces(view: &ClusterView) -> Vec<SliceDraft<'_>> {
+/// Returns the slices of a view, with their weights.
+fn slice_drafts(view: &ClusterView) -> Vec<SliceDraft<'_>> {
     let slices = || view.indexes.iter().flat_map(|index| &index.slices);
     let bytes: u128 = slices().map(|slice| u128::from(slice.bytes)).sum();
     let load: u128 = slices().map(|slice| u128::from(slice.load)).sum::<u128>().max(1);

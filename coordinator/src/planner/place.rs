@@ -11,7 +11,7 @@ use proto::{Error, ErrorCode, Result};
 
 /// A node and its load.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Load {
+pub struct NodeLoad {
     /// The id of the node.
     pub node: NodeId,
     /// The zone of the node. A node without a zone name counts as a separate zone.
@@ -24,9 +24,10 @@ pub struct Load {
     pub is_silent: bool,
 }
 
-/// Chooses the nodes of each slice; returns them by slice. The first node of each has the first
-/// copy. Returns an error if there are too few nodes.
-pub fn place(slices: u16, replicas: u8, loads: &[Load]) -> Result<Vec<Vec<NodeId>>> {
+/// Chooses the nodes of each slice of a new index; returns them by slice. The first node in the
+/// list of a slice has the first copy, which normally answers scans. Returns an error if there
+/// are too few nodes.
+pub fn place_slices(slices: u16, replicas: u8, loads: &[NodeLoad]) -> Result<Vec<Vec<NodeId>>> {
     let nodes: Vec<NodeId> = loads.iter().map(|load| load.node).collect();
     check_enough(replicas, &nodes)?;
     let mut loads = loads.to_vec();
@@ -34,7 +35,7 @@ pub fn place(slices: u16, replicas: u8, loads: &[Load]) -> Result<Vec<Vec<NodeId
     for _ in 0..slices {
         let mut chosen = Vec::with_capacity(usize::from(replicas) + 1);
         for _ in 0..=replicas {
-            let next = choose(&chosen, &mut loads);
+            let next = choose_node(&chosen, &mut loads);
             chosen.extend(next);
         }
         placement.push(chosen);
@@ -58,7 +59,7 @@ pub fn check_enough(replicas: u8, nodes: &[NodeId]) -> Result<()> {
 }
 
 /// Chooses the node of one more copy and counts it there; `None` if every node has a copy.
-pub fn choose(copies: &[NodeId], loads: &mut [Load]) -> Option<NodeId> {
+pub fn choose_node(copies: &[NodeId], loads: &mut [NodeLoad]) -> Option<NodeId> {
     let hosts = loads.iter().filter(|load| copies.contains(&load.node));
     let zones: BTreeSet<String> =
         hosts.map(|load| load.zone.clone()).filter(|zone| !zone.is_empty()).collect();
@@ -72,7 +73,8 @@ pub fn choose(copies: &[NodeId], loads: &mut [Load]) -> Option<NodeId> {
     Some(best.node)
 }
 
-/// Replaces `from` with `to`, or appends `to`. Without `to`, `from` is removed. No node is ever named twice.
+/// Replaces `from` by `to` in the nodes of a slice. Without `from`, adds `to`; without `to`,
+/// removes `from`. A node that is in the list already is not added again.
 pub fn replace_copy(copies: &mut Vec<NodeId>, from: Option<NodeId>, to: Option<NodeId>) {
     let place = copies.iter().position(|node| Some(*node) == from);
     let to = to.filter(|to| !copies.contains(to));
@@ -92,9 +94,9 @@ mod tests {
 
     use super::*;
 
-    fn node(id: u64, zone: &str) -> Load {
+    fn node(id: u64, zone: &str) -> NodeLoad {
         let zone = zone.to_owned();
-        Load { node: NodeId(id), zone, copies: 0, first_copies: 0, is_silent: false }
+        NodeLoad { node: NodeId(id), zone, copies: 0, first_copies: 0, is_silent: false }
     }
 
     fn counts(placement: &[Vec<NodeId>]) -> BTreeMap<NodeId, (usize, usize)> {
@@ -111,8 +113,8 @@ mod tests {
 
     #[test]
     fn slices_and_first_copies_are_spread_evenly() {
-        let nodes: Vec<Load> = (1..=4).map(|id| node(id, "")).collect();
-        let placement = place(8, 1, &nodes).unwrap();
+        let nodes: Vec<NodeLoad> = (1..=4).map(|id| node(id, "")).collect();
+        let placement = place_slices(8, 1, &nodes).unwrap();
         assert_eq!(placement.len(), 8);
         assert!(placement.iter().all(|nodes| nodes.len() == 2 && nodes[0] != nodes[1]));
         assert!(counts(&placement).values().all(|(all, first)| (*all, *first) == (4, 2)));
@@ -122,37 +124,37 @@ mod tests {
     fn copies_of_a_slice_are_in_different_zones_while_there_are_enough() {
         let nodes = [node(1, "a"), node(2, "a"), node(3, "b"), node(4, "b")];
         let zone = |id: &NodeId| nodes[id.0 as usize - 1].zone.clone();
-        for copies in place(6, 1, &nodes).unwrap() {
+        for copies in place_slices(6, 1, &nodes).unwrap() {
             assert_ne!(zone(&copies[0]), zone(&copies[1]));
         }
-        for copies in place(6, 2, &nodes).unwrap() {
+        for copies in place_slices(6, 2, &nodes).unwrap() {
             assert_eq!(copies.iter().collect::<BTreeSet<_>>().len(), 3, "never twice on one node");
         }
     }
 
     #[test]
     fn a_node_with_many_copies_receives_fewer() {
-        let mut nodes: Vec<Load> = (1..=2).map(|id| node(id, "")).collect();
+        let mut nodes: Vec<NodeLoad> = (1..=2).map(|id| node(id, "")).collect();
         (nodes[0].copies, nodes[0].first_copies) = (6, 6);
-        let placement = place(4, 0, &nodes).unwrap();
+        let placement = place_slices(4, 0, &nodes).unwrap();
         assert_eq!(counts(&placement).get(&NodeId(1)), None);
     }
 
     #[test]
     fn silent_nodes_receive_only_what_no_other_node_can_take() {
-        let mut nodes: Vec<Load> = (1..=4).map(|id| node(id, "")).collect();
+        let mut nodes: Vec<NodeLoad> = (1..=4).map(|id| node(id, "")).collect();
         (nodes[0].is_silent, nodes[1].is_silent) = (true, true);
-        let placement = place(8, 1, &nodes).unwrap();
+        let placement = place_slices(8, 1, &nodes).unwrap();
         assert!(placement.iter().flatten().all(|node| node.0 >= 3), "{placement:?}");
         nodes[2].is_silent = true;
-        for copies in place(8, 1, &nodes).unwrap() {
+        for copies in place_slices(8, 1, &nodes).unwrap() {
             assert!(copies.contains(&NodeId(4)), "each slice can be built: {copies:?}");
         }
     }
 
     #[test]
     fn too_few_nodes_are_an_error_that_lists_the_nodes() {
-        let error = place(1, 1, &[node(7, "")]).unwrap_err();
+        let error = place_slices(1, 1, &[node(7, "")]).unwrap_err();
         assert!(
             error.message.contains("needs 2 indexers; indexers that receive slices: 7"),
             "{error}"

@@ -1,23 +1,28 @@
-//! Plans moves of slices whose indexes serve scans.
+//! Plans moves of slices of indexes that serve scans.
 //!
-//! First come the necessary moves. Slices with surplus copies lose one, slices with missing copies gain one, copies
-//! on gone nodes are replaced, and draining nodes are emptied. The heaviest slices come first; each goes to the
-//! lightest node, in a zone without a copy if there is one. Then, on request, come the improving moves. Copies in the
-//! same zone are separated. Then copies move as long as this clearly lowers the *imbalance*: the sum over all nodes of
-//! the square of the node's weight, and of the squares of each index's weight there times the importance of the index.
-//! So the whole is balanced, and each index by itself. A move that helps one and hurts the other is made if it helps
-//! more. The heaviest node gives slices away first, each time by its most effective move, so that few moves are made. Among equals, the
-//! planner prefers the move that spreads the copies and the first copies of the index better.
+//! First come the necessary moves. Slices with surplus copies lose one, slices with missing
+//! copies gain one, copies on gone nodes are replaced, and draining nodes are emptied. The
+//! heaviest slices come first; each goes to the lightest node, in a zone without a copy if there
+//! is one.
 //!
-//! Copies of a slice never share a node. A move never puts more copies into one zone unless it is necessary. A slice
-//! without a live copy gets no move, because there is no copy to read from.
+//! Then, on request, come the moves that improve the balance. Copies in the same zone are
+//! separated. Then copies move as long as this clearly lowers the *imbalance*. The imbalance is a
+//! sum over all nodes: the square of the node's weight, plus, for each index, the square of the
+//! index's weight on the node times the importance of the index. So the cluster is balanced, and
+//! each index by itself. A move that improves one of the two balances and worsens the other is
+//! made if the sum falls. The heaviest node gives slices away first, each time by its most
+//! effective move, so that few moves are made. Among equals, the planner prefers the move that
+//! spreads the copies and the first copies of the index better.
+//!
+//! Copies of a slice never share a node. A move never puts more copies into one zone unless it is
+//! necessary. A slice without a live copy gets no move, because there is no copy to read from.
 
 use std::cmp::Reverse;
 
 use proto::model::ids::NodeId;
 use proto::model::moves::RebalancePlan;
 
-use super::draft::{Draft, NodeDraft};
+use super::draft::{NodeDraft, PlanDraft};
 use super::view::{ClusterView, Health};
 
 /// The purpose of a plan.
@@ -31,7 +36,7 @@ pub enum Goal {
 
 /// Plans the moves of the slices in a view.
 pub fn plan(view: &ClusterView, goal: Goal) -> RebalancePlan {
-    let mut draft = Draft::new(view);
+    let mut draft = PlanDraft::new(view);
     let mut order: Vec<usize> = (0..draft.pieces.len()).collect();
     order.sort_by_key(|at| (Reverse(draft.pieces[*at].weight), *at));
     for step in [remove_surplus, add_missing, replace_gone, empty_drained] {
@@ -48,13 +53,13 @@ pub fn plan(view: &ClusterView, goal: Goal) -> RebalancePlan {
     draft.finish()
 }
 
-fn has_living_copy(draft: &Draft<'_>, at: usize) -> bool {
+fn has_living_copy(draft: &PlanDraft<'_>, at: usize) -> bool {
     draft.pieces[at].copies.iter().any(|node| draft.health(*node) == Health::Alive)
 }
 
 /// Removes surplus copies: first those on gone or draining nodes, then those that share a zone,
 /// then those on the heaviest nodes. The last live copy stays.
-fn remove_surplus(draft: &mut Draft<'_>, at: usize) {
+fn remove_surplus(draft: &mut PlanDraft<'_>, at: usize) {
     let wanted = draft.pieces[at].index.copies.max(1);
     while draft.pieces[at].copies.len() > wanted {
         let copies = &draft.pieces[at].copies;
@@ -77,7 +82,8 @@ fn remove_surplus(draft: &mut Draft<'_>, at: usize) {
     }
 }
 
-fn add_missing(draft: &mut Draft<'_>, at: usize) {
+/// Plans one more copy of a slice that has too few.
+fn add_missing(draft: &mut PlanDraft<'_>, at: usize) {
     let (there, wanted) = (draft.pieces[at].copies.len(), draft.pieces[at].index.copies);
     if there < wanted {
         let reason = format!("the slice has {there} of {wanted} copies");
@@ -85,7 +91,8 @@ fn add_missing(draft: &mut Draft<'_>, at: usize) {
     }
 }
 
-fn replace_gone(draft: &mut Draft<'_>, at: usize) {
+/// Plans the replacement of a copy on a node that counts as lost.
+fn replace_gone(draft: &mut PlanDraft<'_>, at: usize) {
     let copies = &draft.pieces[at].copies;
     let gone = copies.iter().copied().find(|node| draft.health(*node) == Health::Gone);
     if let Some(gone) = gone {
@@ -93,7 +100,8 @@ fn replace_gone(draft: &mut Draft<'_>, at: usize) {
     }
 }
 
-fn empty_drained(draft: &mut Draft<'_>, at: usize) {
+/// Plans the move of a copy away from a draining node.
+fn empty_drained(draft: &mut PlanDraft<'_>, at: usize) {
     let copies = &draft.pieces[at].copies;
     let drained = copies.iter().copied().find(|node| draft.is_draining(*node));
     if let Some(drained) = drained {
@@ -101,8 +109,9 @@ fn empty_drained(draft: &mut Draft<'_>, at: usize) {
     }
 }
 
-/// Plans one more copy on the best node that may receive it.
-fn add_copy(draft: &mut Draft<'_>, at: usize, from: Option<NodeId>, reason: String) {
+/// Plans a copy on the best node that may receive it: an additional one, or one that replaces the
+/// copy on `from`.
+fn add_copy(draft: &mut PlanDraft<'_>, at: usize, from: Option<NodeId>, reason: String) {
     let best = draft
         .candidates(at)
         .min_by_key(|to| (draft.conflicts(at, from, Some(*to)), draft.weight_of(*to), *to));
@@ -112,7 +121,7 @@ fn add_copy(draft: &mut Draft<'_>, at: usize, from: Option<NodeId>, reason: Stri
 }
 
 /// Moves a copy out of a zone that has another copy.
-fn spread_zones(draft: &mut Draft<'_>, at: usize) {
+fn spread_zones(draft: &mut PlanDraft<'_>, at: usize) {
     let now = draft.conflicts(at, None, None);
     if now == 0 || !draft.is_free(at) {
         return;
@@ -137,16 +146,16 @@ fn spread_zones(draft: &mut Draft<'_>, at: usize) {
     }
 }
 
-/// Moves copies between nodes. Each step lowers the imbalance, or keeps it and removes a move from
-/// the plan, so the loop ends.
-fn balance(draft: &mut Draft<'_>) {
+/// Moves copies between nodes until no move is worth its cost. Each step lowers the imbalance, or
+/// keeps it and removes a move from the plan, so the loop ends.
+fn balance(draft: &mut PlanDraft<'_>) {
     while let Some((at, from, to)) = next_to_balance(draft) {
         let reason = reason_to_balance(draft, at, from, to);
         draft.plan_move(at, Some(from), Some(to), reason);
     }
 }
 
-fn reason_to_balance(draft: &Draft<'_>, at: usize, from: NodeId, to: NodeId) -> String {
+fn reason_to_balance(draft: &PlanDraft<'_>, at: usize, from: NodeId, to: NodeId) -> String {
     let index = draft.pieces[at].index;
     let copies = |node: NodeId| draft.nodes[&node].of_index(index.index).0;
     let is_heavier = draft.weight_of(from) > draft.weight_of(to);
@@ -159,36 +168,37 @@ fn reason_to_balance(draft: &Draft<'_>, at: usize, from: NodeId, to: NodeId) -> 
     }
     let what = |node: NodeId| {
         let held = &draft.nodes[&node];
-        format!("node {node} has {} copies of {}", held.pieces.len(), size(held.bytes))
+        format!("node {node} has {} copies of {}", held.pieces.len(), format_bytes(held.bytes))
     };
     format!("{}, {}", what(from), what(to))
 }
 
-/// Returns the most effective move of the heaviest node that has one: the position of the slice,
-/// the source and the target.
-fn next_to_balance(draft: &Draft<'_>) -> Option<(usize, NodeId, NodeId)> {
+/// Returns the most effective move, as the position of the slice, the source and the target. The
+/// heaviest node that has an effective move is the source.
+fn next_to_balance(draft: &PlanDraft<'_>) -> Option<(usize, NodeId, NodeId)> {
     let mut nodes: Vec<&NodeDraft<'_>> =
         draft.nodes.values().filter(|held| held.receives()).collect();
     nodes.sort_by_key(|held| (held.weight, held.node.node));
     nodes.iter().rev().find_map(|from| {
         let others = nodes.iter().filter(|to| to.node.node != from.node.node);
-        let moves = others.filter_map(|to| best_between(draft, from, to));
+        let moves = others.filter_map(|to| best_move_between(draft, from, to));
         // The first of equals is the lightest target.
         let best = moves.reduce(|best, next| if next.0 > best.0 { next } else { best });
         best.map(|(_, at, to)| (at, from.node.node, to))
     })
 }
 
-/// The effect of a move: how much it lowers the imbalance, then how much it spreads the copies of the index and the first
-/// copies.
-type Effect = (i128, i128, i128);
+/// The effect of a move, compared in this order: how much it lowers the imbalance, spreads the
+/// copies of the index over the nodes, and spreads the first copies.
+type MoveEffect = (i128, i128, i128);
 
-/// Returns the most effective move from one node to another.
-fn best_between(
-    draft: &Draft<'_>,
+/// Returns the most effective move of a slice from one node to another; `None` if no move is
+/// worth its cost.
+fn best_move_between(
+    draft: &PlanDraft<'_>,
     from: &NodeDraft<'_>,
     to: &NodeDraft<'_>,
-) -> Option<(Effect, usize, NodeId)> {
+) -> Option<(MoveEffect, usize, NodeId)> {
     let (from_id, to_id) = (from.node.node, to.node.node);
     let may = |at: usize| {
         draft.may_move(at, from_id)
@@ -204,11 +214,11 @@ fn best_between(
 
 /// Returns the effect of a move; `None` if the move is not worth its cost.
 fn effect(
-    draft: &Draft<'_>,
+    draft: &PlanDraft<'_>,
     at: usize,
     from: &NodeDraft<'_>,
     to: &NodeDraft<'_>,
-) -> Option<Effect> {
+) -> Option<MoveEffect> {
     let piece = &draft.pieces[at];
     let (weight, importance) = (piece.weight as i128, piece.importance as i128);
     let (of_index_from, of_index_to) =
@@ -232,8 +242,8 @@ fn effect(
     Some((weight.saturating_mul(lowers), spreads(of_index_from.0, of_index_to.0), firsts))
 }
 
-/// Formats a number of bytes for people.
-fn size(bytes: u64) -> String {
+/// Formats a number of bytes with its unit, for messages.
+fn format_bytes(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let unit =
         (0..units.len() - 1).find(|n| bytes >> (10 * (n + 1)) == 0).unwrap_or(units.len() - 1);

@@ -5,7 +5,7 @@ use proto::model::ids::{Generation, IndexId};
 use proto::model::moves::PlannedMove;
 
 use super::*;
-use crate::planner::{IndexView, Load, NodeView, SliceView, place, replace_copy};
+use crate::planner::{IndexView, NodeLoad, NodeView, SliceView, place_slices, replace_copy};
 
 const MIB: u64 = 1 << 20;
 
@@ -244,7 +244,10 @@ fn numbers_from_a_broken_node_do_no_harm() {
     odd.slices.iter_mut().for_each(|slice| (slice.bytes, slice.load) = (u64::MAX, u64::MAX));
     let view = ClusterView { nodes: nodes(1..=2), indexes: vec![odd] };
     assert_eq!(moves(&plan(&view, Goal::Balance)), [(1, 0, 1, 2)]);
-    assert_eq!([0, 1023, 1536, u64::MAX].map(size), ["0 B", "1023 B", "1.5 KiB", "16383.9 PiB"]);
+    assert_eq!(
+        [0, 1023, 1536, u64::MAX].map(format_bytes),
+        ["0 B", "1023 B", "1.5 KiB", "16383.9 PiB"]
+    );
 }
 
 // ---- properties of every plan -------------------------------------------------------------------
@@ -260,18 +263,18 @@ fn random_view(random: &mut fastrand::Rng, copies_max: usize) -> ClusterView {
     let all = random.u64(copies_max as u64 + 1..9);
     let nodes: Vec<NodeView> = (1..=all).map(|id| node(id, zone(random, zoned))).collect();
     let old = random.usize(copies_max..=nodes.len());
-    let load = |node: &NodeView| Load {
+    let load = |node: &NodeView| NodeLoad {
         is_silent: false,
         node: node.node,
         zone: node.zone.clone(),
         copies: 0,
         first_copies: 0,
     };
-    let loads: Vec<Load> = nodes[..old].iter().map(load).collect();
+    let loads: Vec<NodeLoad> = nodes[..old].iter().map(load).collect();
     let mut view = ClusterView { nodes, indexes: Vec::new() };
     for id in 1..=random.u64(1..4) {
         let copies = random.usize(1..=copies_max);
-        let placement = place(random.u16(1..25), copies as u8 - 1, &loads).unwrap();
+        let placement = place_slices(random.u16(1..25), copies as u8 - 1, &loads).unwrap();
         let mut index = index(id, copies, &[]);
         for copies in placement {
             let bytes = random.u64(..100) * MIB;
@@ -434,7 +437,7 @@ fn each_index_of_equal_slices_is_spread_whatever_else_the_nodes_have() {
 /// Returns the sum of the squared weights of the nodes, and of each index on them; lower is more
 /// even.
 fn unevenness(view: &ClusterView) -> u128 {
-    let draft = Draft::new(view);
+    let draft = PlanDraft::new(view);
     let importance = |id: &IndexId| {
         draft
             .pieces

@@ -1,8 +1,8 @@
-//! The input of a rebalance plan.
+//! The input of the planner: the nodes and the indexes of the cluster.
 
 use proto::model::ids::{Generation, IndexId, NodeId};
 
-/// The cluster as a plan sees it. Unfinished moves count as done.
+/// The cluster in the form that the planner reads. Unfinished moves count as done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterView {
     /// The registered indexers.
@@ -31,11 +31,11 @@ pub enum Health {
     Alive,
     /// The node has not reported recently. It gives and receives nothing, but it is expected back with its copies.
     Silent,
-    /// The node has been silent for so long that its copies count as lost.
+    /// The node has been silent so long that its copies count as lost.
     Gone,
 }
 
-/// The part of an index that the planner needs.
+/// The facts about an index that the planner needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexView {
     /// The number of the index.
@@ -60,7 +60,8 @@ pub struct SliceView {
     /// True if the slice cannot get another move: it has an unfinished move, or no copy to copy
     /// from yet.
     pub busy: bool,
-    /// Nodes whose removed copy may still be read. They cannot receive a copy yet.
+    /// The nodes that have lost their copy in the topology, while scans may still read it. They
+    /// cannot receive a copy yet.
     pub leaving: Vec<NodeId>,
     /// The bytes of a copy.
     pub bytes: u64,

@@ -1,14 +1,18 @@
-//! Changes of the members: proposed by the leader, applied by all ([`super::members`] has the rules).
+//! Changes of the members: the leader proposes them, all members apply them ([`super::members`]
+//! has the rules).
 //!
-//! A change is an entry of its own kind. The `raft` crate refuses a second one in the log before the first is applied, and would
-//! replace it by an empty entry, so this module checks for one first.
+//! A change is an entry of its own kind. The `raft` crate replaces a change by an empty entry if
+//! the log has an earlier change that is not applied. So this module checks for an unapplied
+//! change first.
 //!
-//! Each change is followed by a snapshot on every member. A new member begins with a snapshot that names it, and never with the
-//! first entry: it does not know the members at the beginning of the log.
+//! Each change is followed by a snapshot on every member. A new member begins with a snapshot
+//! that names it, and never with the first entry: it does not know the members at the beginning
+//! of the log.
 //!
-//! The context of the entry has the change in our own encoding, since the crate would read its data as protobuf. The
-//! state machine takes part, on all members alike: the address becomes a node of the catalog, and a number that a
-//! process of another role has is refused.
+//! The context of the entry has the change in our own encoding, since the crate would read its
+//! data as protobuf. The state machine takes part in a change, on all members alike. It adds the
+//! address of a new member as a node of the catalog, and refuses a node id that a process of
+//! another role has.
 
 use bytes::Bytes;
 use proto::model::ids::NodeId;
@@ -23,8 +27,8 @@ use super::role::not_leader;
 use super::state_machine::StateMachine;
 use super::wire::ChangeContext;
 
-/// A learner is near the end of the log when it lacks at most this many entries, so that no write
-/// waits long for it.
+/// The lag, in entries, up to which a learner counts as near the end of the log. The small lag
+/// ensures that no write waits long for the new voter.
 const BEHIND_MAX: u64 = 100;
 
 impl<M: StateMachine> RaftCore<M> {
@@ -38,8 +42,9 @@ impl<M: StateMachine> RaftCore<M> {
         self.members.is_removed(self.config.member)
     }
 
-    /// Proposes a change of the members. A later [`RaftCore::poll`] returns its result with the same context, or none does if
-    /// leadership is lost. A leader cannot remove itself: it hands over first.
+    /// Proposes a change of the members. A later [`RaftCore::poll`] returns its result with the
+    /// same context. No result follows if leadership is lost. A leader cannot remove itself: it
+    /// hands leadership over first.
     pub fn propose_change(&mut self, context: Bytes, change: MemberChange) -> Result<()> {
         if self.node.raft.state != StateRole::Leader {
             return Err(not_leader(self.role().leader));
@@ -69,8 +74,9 @@ impl<M: StateMachine> RaftCore<M> {
         self.node.raft.step(message).map_err(raft_error)
     }
 
-    /// Refuses a change after which no majority could commit now, counting members that were heard
-    /// within one election timeout. A member that answers may still lack most of the log.
+    /// Refuses a change if a majority of the members after it could not commit now. Members count
+    /// as alive if they sent a message within one election timeout. (A member that answers may
+    /// still lack most of the log.)
     fn check_majority(&self, after: &Members) -> Result<()> {
         let raft = &self.node.raft;
         let committed = raft.raft_log.committed;
@@ -87,7 +93,8 @@ impl<M: StateMachine> RaftCore<M> {
             .with_hint("start those that are down, wait for those that are behind, or add another one with ADD COORDINATOR"))
     }
 
-    /// Begins to hand leadership over to the voter that has most of the log; `None` if there is no other voter.
+    /// Begins to hand leadership over to the voter that has most of the log, and returns that
+    /// voter; `None` if there is no other voter.
     pub fn hand_over(&mut self) -> Option<NodeId> {
         if self.node.raft.state != StateRole::Leader {
             return None;
@@ -132,9 +139,10 @@ impl<M: StateMachine> RaftCore<M> {
         }
     }
 
-    /// Applies a change. A refused change has no effect, on all members alike. Returns the result at once unless the proposer must wait
-    /// until a removal is settled.
-    pub(super) fn change(&mut self, entry: &Entry) -> Result<Option<AppliedChange>> {
+    /// Applies a change of the members, or refuses it without any effect, on all members alike.
+    /// Returns the result. Returns `None` if the result of a removal must wait until the removal
+    /// is settled.
+    pub(super) fn apply_change(&mut self, entry: &Entry) -> Result<Option<AppliedChange>> {
         let ChangeContext { proposer, change } = ChangeContext::decode(&entry.context)?;
         let changed = self.members.after(&change).and_then(|after| {
             self.machine.change_members(entry.index, &change)?;
@@ -161,6 +169,7 @@ impl<M: StateMachine> RaftCore<M> {
     }
 }
 
+/// Converts a change to the `raft` crate's type.
 fn to_raft(change: &MemberChange) -> ConfChange {
     let change_type = match change {
         MemberChange::Add { .. } => ConfChangeType::AddLearnerNode,

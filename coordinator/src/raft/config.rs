@@ -4,9 +4,9 @@ use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
 
 /// The size limit, in bytes, of the entries in one message. A follower that lags far gets its log
-/// in small pieces.
+/// in small portions.
 const MESSAGE_ENTRIES_BYTES_MAX: u64 = 1 << 20;
-/// The size limit, in bytes, of proposals that wait for a majority. The core refuses further
+/// The size limit, in bytes, of proposals that wait for a majority. Raft refuses further
 /// proposals.
 const UNCOMMITTED_BYTES_MAX: u64 = 64 << 20;
 /// The limit of unacknowledged messages to one follower.
@@ -17,13 +17,15 @@ const INFLIGHT_MESSAGES_MAX: usize = 256;
 pub struct RaftConfig {
     /// The node id of this member; not 0.
     pub member: NodeId,
-    /// The members of a new group, including this one; empty if this member joins an existing group. An existing log names its own members.
+    /// The members of a new group, including this one; empty if this member joins an existing
+    /// group. A member with a log takes the members from the log instead.
     pub founders: Vec<NodeId>,
     /// The duration of one tick, in ms.
     pub tick_ms: u64,
     /// Ticks between two heartbeats of the leader.
     pub heartbeat_ticks: usize,
-    /// The shortest election timeout. The drawn timeout lies between this and twice as many ticks.
+    /// The shortest election timeout, in ticks. The timeout that a member draws is less than
+    /// twice as long.
     pub election_ticks: usize,
     /// The log takes a snapshot after this many entries.
     pub snapshot_entries: u64,
@@ -53,7 +55,7 @@ impl RaftConfig {
         }
     }
 
-    /// The founders in Raft's form: ascending, without duplicates.
+    /// The founders in the `raft` crate's form: ascending, without duplicates.
     pub fn voters(&self) -> Vec<u64> {
         let mut voters: Vec<u64> = self.founders.iter().map(|member| member.0).collect();
         voters.sort_unstable();

@@ -1,6 +1,5 @@
-//! One member's Raft, log and state machine, and its inputs: messages, proposals, and the report that a write is durable.
-//!
-//! The ready loop (`ready`) carries them out.
+//! One member's Raft, log and state machine without I/O, and its inputs: messages, proposals, and
+//! the report that a write is durable. The ready loop (`ready`) processes the inputs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,7 +26,7 @@ use super::wire::{MessageKind, RaftMessage};
 /// The size limit of a command, in bytes. A larger command would delay heartbeats on a slow link.
 pub const COMMAND_BYTES_MAX: usize = 8 << 20;
 
-/// The output of one poll: the work of the core's owner.
+/// The results of one poll, with which the caller has to continue: it sends, writes and answers.
 #[derive(Debug)]
 pub struct Output<O> {
     /// Messages to send now.
@@ -61,7 +60,8 @@ pub struct AppliedEntry<O> {
     pub outcome: O,
 }
 
-/// A round of the ready loop whose write is not confirmed yet, or which waits for an earlier round.
+/// A round of the ready loop that waits until its write, or the write of an earlier round, is
+/// durable.
 pub(super) struct Round {
     pub(super) number: u64,
     /// True if the round has changes that must be durable before its messages leave.
@@ -131,8 +131,8 @@ impl<M: StateMachine> RaftCore<M> {
         Ok(core)
     }
 
-    /// Handles a message from another member. An error means that this member lost data that it had acknowledged, and
-    /// must stop. Malformed messages are dropped.
+    /// Handles a message from another member. Drops a malformed message. An error means that this
+    /// member lost data that it had acknowledged, and must stop.
     pub fn step(&mut self, message: RaftMessage) -> Result<()> {
         let last = self.node.raft.raft_log.last_index();
         let receiver = Receiver {
@@ -169,8 +169,8 @@ impl<M: StateMachine> RaftCore<M> {
         Ok(())
     }
 
-    /// Proposes a command. A later [`RaftCore::poll`] returns its outcome with the same context, or none does if
-    /// leadership is lost.
+    /// Proposes a command. A later [`RaftCore::poll`] returns its outcome with the same context.
+    /// No outcome follows if leadership is lost.
     pub fn propose(&mut self, context: Bytes, command: Bytes) -> Result<()> {
         if self.node.raft.state != StateRole::Leader {
             return Err(not_leader(self.role().leader));
@@ -202,7 +202,8 @@ impl<M: StateMachine> RaftCore<M> {
         RaftRole { term: raft.term, leader, leads }
     }
 
-    /// True if this member is the leader, even if it may not decide yet.
+    /// True if this member is the leader. A new leader may not decide yet, until it has applied
+    /// the entries of earlier leaders.
     pub fn is_leader(&self) -> bool {
         self.node.raft.state == StateRole::Leader
     }
@@ -230,6 +231,7 @@ impl<M: StateMachine> RaftCore<M> {
     }
 }
 
+/// Converts an error of the `raft` crate.
 pub(super) fn raft_error(error: raft::Error) -> Error {
     match error {
         raft::Error::ProposalDropped => {

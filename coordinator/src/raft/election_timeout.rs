@@ -1,11 +1,13 @@
-//! The election timeout. The `raft` crate draws it from its own generator; each draw is overwritten with one from our own
-//! source, so that everything follows from the seed.
+//! The election timeout of a member. The `raft` crate draws timeouts from its own random
+//! generator. Each of them is overwritten with one from our own source of random numbers, so that
+//! a simulation can be repeated from its seed.
 
 use std::sync::Arc;
 
 use proto::env::Random;
 use raft::{Raft, StateRole, Storage};
 
+/// The drawn election timeout, and the source of random numbers.
 pub(super) struct ElectionTimeout {
     random: Arc<dyn Random>,
     /// The shortest timeout in ticks; a drawn timeout is less than twice as long.
@@ -20,8 +22,8 @@ impl ElectionTimeout {
         Self { random, ticks_min, ticks: 0, drawn_for: (u64::MAX, StateRole::Follower, 0) }
     }
 
-    /// Overwrites the crate's timeout. The crate draws a timeout for each new state; this method
-    /// draws one for each such state too.
+    /// Sets the drawn timeout in the `raft` crate. Draws a new one whenever the term, role or
+    /// leader has changed, as the crate does.
     pub fn set<T: Storage>(&mut self, raft: &mut Raft<T>) {
         let state = (raft.term, raft.state, raft.leader_id);
         if self.drawn_for != state {

@@ -1,15 +1,17 @@
-//! Validates messages before the `raft` crate sees them. The crate panics on messages that break its assumptions, and
-//! a faulty peer must not be able to stop this member.
+//! Validates messages before the `raft` crate sees them. The crate panics on messages that break
+//! its assumptions, and a faulty peer must not be able to stop this member.
 //!
-//! The sender need not be a member as far as this member knows: a new member may lead before this one has applied its admission.
-//! So the mark of the group decides, and a second leader of one term is dropped.
+//! The sender may be a member that this member does not know yet: a new member may lead before
+//! this one has applied the entry that adds it. So messages are not checked against the list of
+//! members, but against the group number in the message. A message of a second leader in the same
+//! term is dropped.
 
 use proto::model::ids::NodeId;
 
 use super::members::Members;
 use super::wire::{ChangeContext, EntryKind, LogEntry, LogSnapshot, MessageKind, RaftMessage};
 
-/// The receiver's state when a message arrives.
+/// The state of the receiving member when a message arrives.
 pub(super) struct Receiver<'a> {
     pub member: NodeId,
     pub members: &'a Members,
@@ -36,22 +38,24 @@ pub(super) fn is_valid(message: &RaftMessage, receiver: &Receiver<'_>) -> bool {
     });
     let acknowledges_nothing =
         message.kind == MessageKind::AppendResponse && message.index > receiver.last_index;
-    let is_second_leader = is_of_leader(message.kind)
+    let is_second_leader = is_sent_by_leader(message.kind)
         && message.term == receiver.term
         && ![0, from.0].contains(&receiver.leader);
     addressed
-        && is_of_group(message, receiver)
+        && is_from_group(message, receiver)
         && entries_in_order
         && snapshot_fits(message, receiver)
         && !acknowledges_nothing
         && !is_second_leader
 }
 
-fn is_of_leader(kind: MessageKind) -> bool {
+/// Returns true if only a leader sends this kind of message.
+fn is_sent_by_leader(kind: MessageKind) -> bool {
     use MessageKind::{Append, Heartbeat, Snapshot, TimeoutNow};
     matches!(kind, Append | Heartbeat | Snapshot | TimeoutNow)
 }
 
+/// Returns true if an entry can be decoded.
 fn is_readable(entry: &LogEntry) -> bool {
     match entry.kind {
         EntryKind::Command => true,
@@ -61,10 +65,11 @@ fn is_readable(entry: &LogEntry) -> bool {
     }
 }
 
-/// Returns true if a message may be from this member's group. A member that joins receives its
-/// group in a snapshot. Until then it does not know the first members, so it grants no vote and
-/// accepts no entries from the beginning of the log. It only answers.
-fn is_of_group(message: &RaftMessage, receiver: &Receiver<'_>) -> bool {
+/// Returns true if a message may be from this member's group. A member that joins learns its
+/// group from a snapshot. Until then it does not know the first members, so it grants no vote and
+/// accepts no entries from the beginning of the log. Acknowledgements of a joining member are
+/// accepted without a group.
+fn is_from_group(message: &RaftMessage, receiver: &Receiver<'_>) -> bool {
     use MessageKind::{Append, AppendResponse, Heartbeat, HeartbeatResponse, Snapshot};
     if receiver.members.is_unknown() {
         let is_start = message.kind == Append && message.index == 0;
@@ -77,6 +82,8 @@ fn is_of_group(message: &RaftMessage, receiver: &Receiver<'_>) -> bool {
     message.group == receiver.members.group() || is_of_joining
 }
 
+/// Returns true if only a snapshot message has a snapshot, and its members fit this member and
+/// its group.
 fn snapshot_fits(message: &RaftMessage, receiver: &Receiver<'_>) -> bool {
     let fits = |snapshot: &LogSnapshot| {
         snapshot.index > 0

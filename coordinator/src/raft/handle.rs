@@ -14,21 +14,22 @@ use super::members::{MemberChange, Members};
 use super::role::RaftRole;
 use super::wire::RaftMessage;
 
-/// A request to the loop.
-pub(super) enum Work<O> {
+/// A request to the task that runs the member, with the channel for the answer.
+pub(super) enum Request<O> {
     Command(Bytes, oneshot::Sender<Result<O>>),
     Change(MemberChange, oneshot::Sender<Result<()>>),
     HandOver(oneshot::Sender<Option<NodeId>>),
 }
 
-/// A request that waits for the loop.
-pub(super) struct Proposal<O> {
-    pub work: Work<O>,
-    /// The reserved room in the queue, released when the loop takes the proposal.
+/// A request that waits in the queue of the task that runs the member.
+pub(super) struct QueuedRequest<O> {
+    pub work: Request<O>,
+    /// The reserved bytes of the queue, released when the task takes the proposal.
     pub room: Reservation,
 }
 
-/// The channel to the caller that waits for a proposal. The caller may have stopped waiting.
+/// The channel to the caller that waits for the outcome of a command or of a change. The caller
+/// may have stopped waiting.
 pub(super) enum Reply<O> {
     Outcome(oneshot::Sender<Result<O>>),
     Changed(oneshot::Sender<Result<()>>),
@@ -43,6 +44,7 @@ impl<O> Reply<O> {
     }
 }
 
+/// The progress of the log, which the task publishes for the handles.
 #[derive(Default)]
 pub(super) struct LogProgress {
     pub committed: AtomicU64,
@@ -54,7 +56,7 @@ pub(super) struct LogProgress {
 pub struct RaftHandle<O> {
     pub(super) messages: Sender<(RaftMessage, Reservation)>,
     pub(super) message_bytes: Budget,
-    pub(super) proposals: Sender<Proposal<O>>,
+    pub(super) proposals: Sender<QueuedRequest<O>>,
     pub(super) proposal_bytes: Budget,
     pub(super) role: watch::Receiver<RaftRole>,
     pub(super) members: watch::Receiver<Members>,
@@ -76,35 +78,37 @@ impl<O> Clone for RaftHandle<O> {
 }
 
 impl<O: Send + 'static> RaftHandle<O> {
-    /// Proposes a command and waits for its outcome. `NotLeader` means that nothing was done. After `Unavailable` the
-    /// command may still be applied later.
+    /// Proposes a command and waits for its outcome. The error `NotLeader` means that the command
+    /// was not proposed. After the error `Unavailable` the command may still be applied later.
     pub async fn propose(&self, command: Bytes) -> Result<O> {
         let len = command.len();
-        self.ask(len, |reply| Work::Command(command, reply)).await?
+        self.request(len, |reply| Request::Command(command, reply)).await?
     }
 
-    /// Proposes a change of the members and waits until it is applied, and a removal is settled, or refused. `NotLeader` means that nothing was done. After
-    /// `Unavailable` the change may still be applied later.
+    /// Proposes a change of the members and waits until it is applied, or refused. For a removal,
+    /// also waits until the removal is settled. The error `NotLeader` means that the change was
+    /// not proposed. After the error `Unavailable` the change may still be applied later.
     pub async fn change(&self, change: MemberChange) -> Result<()> {
-        self.ask(0, |reply| Work::Change(change, reply)).await?
+        self.request(0, |reply| Request::Change(change, reply)).await?
     }
 
     /// Begins to hand leadership over, and returns the next leader; `None` if this member does not lead or is the only
     /// voter.
     pub async fn hand_over(&self) -> Result<Option<NodeId>> {
-        self.ask(0, Work::HandOver).await
+        self.request(0, Request::HandOver).await
     }
 
-    async fn ask<T>(
+    /// Queues a request for the task that runs the member, and waits for the answer.
+    async fn request<T>(
         &self,
         bytes: usize,
-        work: impl FnOnce(oneshot::Sender<T>) -> Work<O>,
+        work: impl FnOnce(oneshot::Sender<T>) -> Request<O>,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let room = self.proposal_bytes.reserve(bytes).await;
-        let proposal = Proposal { work: work(reply), room };
-        self.proposals.send(proposal).await.map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())
+        let proposal = QueuedRequest { work: work(reply), room };
+        self.proposals.send(proposal).await.map_err(|_| stopped_error())?;
+        answer.await.map_err(|_| stopped_error())
     }
 
     /// Delivers a message from another member. The message is dropped if this member cannot keep up.
@@ -126,8 +130,8 @@ impl<O: Send + 'static> RaftHandle<O> {
         self.members.clone()
     }
 
-    /// Returns true if this member leads and all removals that it has applied are settled: the
-    /// remaining members have them on disk.
+    /// Returns true if this member leads and all removals that it has applied are settled: a
+    /// majority of the remaining members has them on disk.
     pub fn has_settled(&self) -> bool {
         self.progress.has_settled.load(Ordering::Acquire)
     }
@@ -139,7 +143,8 @@ impl<O: Send + 'static> RaftHandle<O> {
     }
 }
 
-pub(super) fn stopped() -> Error {
+/// Returns the error for a call of a member whose task has ended.
+pub(super) fn stopped_error() -> Error {
     Error::unavailable("this coordinator member has stopped")
         .with_hint("see its log for the cause; the other members continue")
 }

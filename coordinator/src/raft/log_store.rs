@@ -32,9 +32,10 @@ const FORMAT: u32 = 1;
 /// once, at the start.
 const CACHE_BYTES: usize = 8 << 20;
 const CHECKSUM_BYTES: usize = 4;
-/// The file length, in bytes, below which compaction is not worth a rewrite of the data.
+/// The file length, in bytes, below which the file is not compacted, because that would not be
+/// worth a rewrite of the data.
 const COMPACT_BYTES_MIN: u64 = 64 << 20;
-/// The ratio of file length to data from which the file is compacted.
+/// The file is compacted when it is this many times as long as its data.
 const COMPACT_FACTOR: u64 = 4;
 
 const ENTRIES: TableDefinition<u64, &[u8]> = TableDefinition::new("entries");
@@ -45,7 +46,7 @@ pub fn has_log(fs: &dyn FileSystem, dir: &Path) -> bool {
     fs.exists(&dir.join(FILE))
 }
 
-/// The member to which a log belongs, and the group.
+/// The identity of a log: the member to which it belongs, and the founders of its group.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     format: u32,
@@ -54,6 +55,7 @@ struct Identity {
     founders: Vec<u64>,
 }
 
+/// The hard state of Raft, as it is stored: term, vote and commit index.
 #[derive(Serialize, Deserialize)]
 struct StoredHardState {
     term: u64,
@@ -98,11 +100,11 @@ impl LogStore {
         let database = Database::builder()
             .set_cache_size(CACHE_BYTES)
             .create_with_backend(backend)
-            .map_err(failed)?;
+            .map_err(redb_error)?;
         Ok(Self { database: Mutex::new(database), file })
     }
 
-    /// Creates a complete empty log under a temporary name, and then renames it.
+    /// Creates an empty log under a temporary name, and renames it when it is complete.
     fn create(fs: &dyn FileSystem, dir: &Path, member: NodeId, founders: &[u64]) -> Result<()> {
         proto::env::create_dir_durably(fs, dir)?;
         let unfinished = dir.join(FILE_NEW);
@@ -120,7 +122,8 @@ impl LogStore {
         Ok(())
     }
 
-    /// Makes all writes durable, or none of them, with one disk sync.
+    /// Applies the writes to the file in one transaction, with one disk sync: all of them become
+    /// durable, or none.
     pub fn commit(&self, writes: &[LogWrite]) -> Result<()> {
         self.transaction(|entries, meta| {
             for op in writes.iter().flat_map(|write| &write.ops) {
@@ -128,7 +131,7 @@ impl LogStore {
             }
             Ok(())
         })
-        .and_then(|()| match writes.iter().flat_map(|write| &write.ops).any(LogOp::frees) {
+        .and_then(|()| match writes.iter().flat_map(|write| &write.ops).any(LogOp::frees_space) {
             true => self.compact_if_due(),
             false => Ok(()),
         })
@@ -148,10 +151,10 @@ impl LogStore {
             transaction.abort()?;
             Ok(stored)
         };
-        if len / COMPACT_FACTOR < stats().map_err(failed)? {
+        if len / COMPACT_FACTOR < stats().map_err(redb_error)? {
             return Ok(());
         }
-        database.compact().map_err(failed)?;
+        database.compact().map_err(redb_error)?;
         tracing::info!(
             bytes_before = len,
             bytes = self.file.len()?,
@@ -160,6 +163,7 @@ impl LogStore {
         Ok(())
     }
 
+    /// Runs `work` in one durable transaction on both tables.
     fn transaction(
         &self,
         work: impl FnOnce(&mut Entries<'_>, &mut Meta<'_>) -> Result<()>,
@@ -177,19 +181,21 @@ impl LogStore {
             transaction.commit()?;
             Ok(Ok(()))
         };
-        run().map_err(failed)?
+        run().map_err(redb_error)?
     }
 
+    /// Reads the identity of the log.
     fn identity(&self) -> Result<Identity> {
-        let transaction = lock(&self.database).begin_read().map_err(failed)?;
-        let meta = transaction.open_table(META).map_err(failed)?;
-        get(&meta, "identity")?.ok_or_else(|| corrupt("no identity record".into()))
+        let transaction = lock(&self.database).begin_read().map_err(redb_error)?;
+        let meta = transaction.open_table(META).map_err(redb_error)?;
+        get(&meta, "identity")?.ok_or_else(|| corrupt_error("no identity record".into()))
     }
 
+    /// Reads the whole log, and checks that its records fit together.
     fn read(&self, founders: Vec<u64>) -> Result<MemoryLog> {
         let mut log = MemoryLog::new(founders);
-        let transaction = lock(&self.database).begin_read().map_err(failed)?;
-        let meta = transaction.open_table(META).map_err(failed)?;
+        let transaction = lock(&self.database).begin_read().map_err(redb_error)?;
+        let meta = transaction.open_table(META).map_err(redb_error)?;
         if let Some(StoredHardState { term, vote, commit }) = get(&meta, "hard_state")? {
             log.hard_state = HardState { term, vote, commit, ..Default::default() };
         }
@@ -197,13 +203,17 @@ impl LogStore {
         if let Some(start) = get(&meta, "start")? {
             log.start = start;
         }
-        let entries = transaction.open_table(ENTRIES).map_err(failed)?;
-        let range = entries.range(log.start.0 + 1..).map_err(failed)?;
+        let entries = transaction.open_table(ENTRIES).map_err(redb_error)?;
+        let range = entries.range(log.start.0 + 1..).map_err(redb_error)?;
         for row in range {
-            let (index, value) = row.map_err(failed)?;
+            let (index, value) = row.map_err(redb_error)?;
             let entry: LogEntry = decode(value.value(), "entry")?;
             if index.value() != log.last() + 1 || entry.index != index.value() {
-                return Err(corrupt(format!("entry {} follows {}", index.value(), log.last())));
+                return Err(corrupt_error(format!(
+                    "entry {} follows {}",
+                    index.value(),
+                    log.last()
+                )));
             }
             log.entries.push_back(entry.into_raft());
         }
@@ -211,10 +221,10 @@ impl LogStore {
         log.hard_state.commit = log.hard_state.commit.max(snapshot_index);
         let members = log.members()?;
         if !members.is_unknown() && !members.is_sound() {
-            return Err(corrupt(format!("the members do not fit together: {members:?}")));
+            return Err(corrupt_error(format!("the members do not fit together: {members:?}")));
         }
         if snapshot_index < log.start.0 || log.hard_state.commit > log.last() {
-            return Err(corrupt(format!(
+            return Err(corrupt_error(format!(
                 "entries {}..={} do not fit snapshot {snapshot_index} and commit index {}",
                 log.start.0 + 1,
                 log.last(),
@@ -228,6 +238,7 @@ impl LogStore {
 type Entries<'a> = redb::Table<'a, u64, &'static [u8]>;
 type Meta<'a> = redb::Table<'a, &'static str, &'static [u8]>;
 
+/// Applies one change of the log to the tables.
 fn apply(op: &LogOp, entries: &mut Entries<'_>, meta: &mut Meta<'_>) -> Result<()> {
     match op {
         LogOp::HardState(HardState { term, vote, commit, .. }) => {
@@ -239,7 +250,7 @@ fn apply(op: &LogOp, entries: &mut Entries<'_>, meta: &mut Meta<'_>) -> Result<(
             }
             for entry in new {
                 let value = encode(&LogEntry::from_raft(entry.clone())?)?;
-                entries.insert(entry.index, value.as_slice()).map_err(failed)?;
+                entries.insert(entry.index, value.as_slice()).map_err(redb_error)?;
             }
             Ok(())
         }
@@ -257,12 +268,12 @@ fn apply(op: &LogOp, entries: &mut Entries<'_>, meta: &mut Meta<'_>) -> Result<(
 }
 
 fn remove(entries: &mut Entries<'_>, range: impl std::ops::RangeBounds<u64>) -> Result<()> {
-    entries.retain_in(range, |_, _| false).map_err(failed)
+    entries.retain_in(range, |_, _| false).map_err(redb_error)
 }
 
 fn put(meta: &mut Meta<'_>, key: &str, value: &impl Serialize) -> Result<()> {
     let value = encode(value)?;
-    meta.insert(key, value.as_slice()).map_err(failed)?;
+    meta.insert(key, value.as_slice()).map_err(redb_error)?;
     Ok(())
 }
 
@@ -270,10 +281,11 @@ fn get<T: DeserializeOwned>(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
     key: &str,
 ) -> Result<Option<T>> {
-    let value = meta.get(key).map_err(failed)?;
+    let value = meta.get(key).map_err(redb_error)?;
     value.map(|value| decode(value.value(), key)).transpose()
 }
 
+/// Encodes a value, after the checksum of its encoding.
 fn encode(value: &impl Serialize) -> Result<Vec<u8>> {
     let mut bytes = postcard::to_extend(value, vec![0; CHECKSUM_BYTES])
         .map_err(|error| Error::internal(format!("encode a raft record: {error}")))?;
@@ -282,16 +294,18 @@ fn encode(value: &impl Serialize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Decodes a value, and verifies its checksum.
 fn decode<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
     let (checksum, body) = bytes
         .split_first_chunk::<CHECKSUM_BYTES>()
-        .ok_or_else(|| corrupt(format!("{what}: too short")))?;
+        .ok_or_else(|| corrupt_error(format!("{what}: too short")))?;
     if u32::from_le_bytes(*checksum) != crc32c::crc32c(body) {
-        return Err(corrupt(format!("{what}: wrong checksum")));
+        return Err(corrupt_error(format!("{what}: wrong checksum")));
     }
-    postcard::from_bytes(body).map_err(|error| corrupt(format!("{what}: {error}")))
+    postcard::from_bytes(body).map_err(|error| corrupt_error(format!("{what}: {error}")))
 }
 
+/// Checks that the log belongs to this member and has a known format.
 fn check_identity(identity: &Identity, member: NodeId) -> Result<()> {
     let Identity { format, member: owner, .. } = identity;
     if *format != FORMAT {
@@ -306,20 +320,21 @@ fn check_identity(identity: &Identity, member: NodeId) -> Result<()> {
     Ok(())
 }
 
-fn corrupt(what: String) -> Error {
+fn corrupt_error(what: String) -> Error {
     Error::new(ErrorCode::Corrupt, what)
         .with_hint("check this member's disk; the other members continue while they are a majority")
 }
 
-fn failed(error: impl Into<redb::Error>) -> Error {
+/// Converts an error of redb.
+fn redb_error(error: impl Into<redb::Error>) -> Error {
     match error.into() {
         redb::Error::Io(error) => error.into(),
-        redb::Error::Corrupted(what) => corrupt(what),
+        redb::Error::Corrupted(what) => corrupt_error(what),
         error => Error::new(ErrorCode::Io, error.to_string()),
     }
 }
 
-/// A file of the seam in the form of a redb backend.
+/// A file of the file-system seam, in the form of a redb backend.
 struct Backend(Arc<dyn File>);
 
 impl fmt::Debug for Backend {

@@ -1,4 +1,4 @@
-//! Changes of the log, which the core emits and the stores apply.
+//! Changes of the log: the core returns them, the log stores apply them.
 
 use raft::eraftpb::{Entry, HardState};
 
@@ -11,9 +11,10 @@ pub enum LogOp {
     HardState(HardState),
     /// Appends entries. They replace the log from the index of the first one.
     Append(Vec<Entry>),
-    /// This member's own snapshot. Entries stay until they are dropped.
+    /// A snapshot that this member has taken itself. The entries in the log stay until they are
+    /// dropped.
     Snapshot(LogSnapshot),
-    /// A snapshot from the leader. The log restarts after it.
+    /// A snapshot from the leader. It replaces the log, which continues after it.
     Reset(LogSnapshot),
     /// Drops the entries up to this index and keeps the term of the last one.
     DropThrough {
@@ -25,16 +26,17 @@ pub enum LogOp {
 }
 
 impl LogOp {
-    /// Returns true if the change leaves free space in the file.
-    pub(super) fn frees(&self) -> bool {
+    /// Returns true if the change removes entries, and so leaves free space in the file.
+    pub(super) fn frees_space(&self) -> bool {
         matches!(self, Self::Snapshot(_) | Self::Reset(_) | Self::DropThrough { .. })
     }
 }
 
-/// Changes that become durable together.
+/// Changes of the log that become durable together.
 #[derive(Clone, Debug, Default)]
 pub struct LogWrite {
-    /// The number with which the write is confirmed.
+    /// The number by which [`RaftCore::persisted`](super::core::RaftCore::persisted) confirms the
+    /// write.
     pub number: u64,
     /// The changes, in order.
     pub ops: Vec<LogOp>,

@@ -1,37 +1,37 @@
 //! The members of the group, and how they change.
 //!
-//! The members are part of the log. They begin with those that the settings of the first start name
-//! (the *founders*), and each change is an entry. A change counts on a member when that member has
-//! applied its entry. The members at a snapshot are part of the snapshot.
+//! The members are part of the log. At its beginning they are those in the settings of the first
+//! start (the *founders*), and each change is an entry. A change counts on a member when that
+//! member has applied its entry. The members at a snapshot are part of the snapshot.
 //!
-//! - A new member is a *learner*: it gets the log, does not vote and is not waited for. The leader
-//!   makes it a *voter* when it is near the end of the log.
-//! - One change at a time: the next one is proposed when the one before is applied. So any majority
-//!   before a change has a voter in common with any majority after it.
-//! - A number that was removed is never given again. A process with an empty disk under that number
-//!   would have forgotten its votes, and entries that it has acknowledged.
-//! - Numbers alone do not tell two groups apart: a process that was started by mistake may form a
-//!   group of its own with others. So a message carries a mark of its group, made of the founders,
-//!   and members drop messages of other groups.
+//! - A new member is a *learner*: it gets the log, does not vote and is not waited for. The
+//!   leader makes it a *voter* when it is near the end of the log.
+//! - One change at a time: the next one is proposed when the previous one is applied. So any
+//!   majority before a change has a voter in common with any majority after it.
+//! - The number of a removed member is never given again. A process with an empty disk under that
+//!   number would have forgotten its votes, and entries that it has acknowledged.
+//! - Numbers alone do not tell two groups apart: a process that was started by mistake may form
+//!   another group with others. So each message carries the group's number, a hash of the
+//!   founders, and members drop messages of other groups.
 //!
 //! A member stores the commit index of a message durably with the entries of that message. So a
-//! member that has the entry of a second change on disk knows after a restart that the first change
-//! was committed, and never elects a leader with the membership from before both changes.
+//! member that has the entry of a second change on disk knows after a restart that the first
+//! change was committed, and never elects a leader with the membership from before both changes.
 
 use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
 use raft::eraftpb::ConfState;
 use serde::{Deserialize, Serialize};
 
-/// The limit of members. More of them make each write slower and no write safer.
+/// The limit of members. More members make each write slower and no write safer.
 pub const MEMBERS_MAX: usize = 9;
-/// The limit of numbers that were removed. They are part of each snapshot.
+/// The limit of removed members, whose numbers are part of each snapshot.
 pub const REMOVED_MAX: usize = 1024;
 
 /// A change of the members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemberChange {
-    /// A new member, as a learner.
+    /// A new member joins, as a learner.
     Add {
         /// The node id of the new member.
         node: NodeId,
@@ -43,7 +43,7 @@ pub enum MemberChange {
         /// The node id of the learner.
         node: NodeId,
     },
-    /// A member leaves for good.
+    /// A member leaves, and its number is never given again.
     Remove {
         /// The node id of the member that leaves.
         node: NodeId,
@@ -59,7 +59,7 @@ impl MemberChange {
     }
 }
 
-/// The members at one place of the log. All lists are ascending.
+/// The members at one position of the log. All lists are ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Members {
     /// The first members; empty on a member that has joined and has no snapshot yet.
@@ -85,7 +85,8 @@ impl Members {
         self.founders.is_empty()
     }
 
-    /// Returns the mark of the group in messages; 0 if the group is unknown.
+    /// Returns the number of the group in messages, a hash of its founders; 0 if the founders are
+    /// unknown.
     pub fn group(&self) -> u32 {
         match self.is_unknown() {
             true => 0,
@@ -111,7 +112,7 @@ impl Members {
         self.is_voter(node) || self.is_learner(node)
     }
 
-    /// True if the node was a member.
+    /// True if the node was a member and has been removed.
     pub fn is_removed(&self, node: NodeId) -> bool {
         self.removed.contains(&node.0)
     }
@@ -124,8 +125,8 @@ impl Members {
         all
     }
 
-    /// Returns true if the lists are valid: changes of the founders can lead to them. The `raft`
-    /// crate panics on other lists.
+    /// Returns true if the lists of members are possible: some sequence of changes leads to them.
+    /// The `raft` crate panics on other lists.
     pub fn is_sound(&self) -> bool {
         let ascends = |ids: &[u64]| ids.is_sorted_by(|a, b| a < b) && ids.first() != Some(&0);
         let lists = [&self.founders, &self.voters, &self.learners, &self.removed];
@@ -137,7 +138,8 @@ impl Members {
             && !self.removed.iter().any(of_present)
     }
 
-    /// Returns the members after a change; an error if the change is refused, on all members alike.
+    /// Returns the members after a change. Returns an error if the change is not allowed; all
+    /// members then refuse it alike.
     pub fn after(&self, change: &MemberChange) -> Result<Self> {
         let mut after = self.clone();
         let node = change.node();
@@ -168,7 +170,7 @@ impl Members {
             return Err(bad("0 is not a valid node id".to_owned()));
         }
         if self.is_removed(node) {
-            return Err(was_removed(node));
+            return Err(removed_error(node));
         }
         if self.contains(node) {
             return Err(bad(format!("coordinator {node} is a member already")));
@@ -205,8 +207,8 @@ impl Members {
     }
 }
 
-/// Returns the error for a process under a removed node id.
-pub fn was_removed(node: NodeId) -> Error {
+/// Returns the error for a process that uses the node id of a removed member.
+pub fn removed_error(node: NodeId) -> Error {
     bad(format!("coordinator {node} was removed, and its number is not given again")).with_hint(
         "start a coordinator with a new --id and an empty data directory, and add it with ADD COORDINATOR 'id' AT \
          'host:port'",
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_make_no_sense_are_refused_with_the_way_out() {
+    fn impossible_changes_are_refused_with_a_hint() {
         let members = after(&Members::new(vec![1, 2, 3]), &[add(4), remove(3)]);
         for change in [add(3), add(1), add(4), add(0), promote(1), promote(9), remove(9)] {
             let refused = members.after(&change).expect_err("refused");
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_other_founders_have_other_marks() {
+    fn groups_with_other_founders_have_other_numbers() {
         let mark = |founders: &[u64]| Members::new(founders.to_vec()).group();
         assert_eq!(mark(&[]), 0);
         assert!(mark(&[1]) != mark(&[1, 2, 3]) && mark(&[1]) != 0);

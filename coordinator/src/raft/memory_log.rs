@@ -1,8 +1,9 @@
-//! The log as Raft reads it: in memory, back to the last truncation.
+//! The log in memory, from which Raft reads. It begins after the last truncation.
 //!
-//! The memory log mirrors what [`super::log_store`] has on disk or is about to write. The core changes the memory log
-//! first and emits the same change as a write. Raft counts an entry as stored on this member only after the write is
-//! confirmed. Truncation by number and size of entries keeps the log small, so that reads never touch the disk.
+//! The memory log mirrors the log that [`super::log_store`] has on disk or is about to write. The
+//! core changes the memory log first and returns the same change as a write. Raft counts an entry
+//! as stored on this member only after the write is confirmed. Truncation by number and size of
+//! entries keeps the log small, so that reads never touch the disk.
 
 use std::collections::VecDeque;
 
@@ -15,7 +16,8 @@ use super::log_write::{LogOp, LogWrite};
 use super::members::Members;
 use super::wire::LogSnapshot;
 
-/// The state that Raft restores: vote, members, last snapshot, and the entries after it.
+/// The log and the state that Raft restores after a start: vote, members, last snapshot, and the
+/// entries after it.
 #[derive(Clone, Debug)]
 pub struct MemoryLog {
     pub(super) hard_state: HardState,
@@ -81,9 +83,9 @@ impl MemoryLog {
         self.entries.range(skipped.min(self.entries.len())..)
     }
 
-    /// Returns the last entry that may be dropped after a snapshot at `applied`, so that at most
-    /// `entries_max` entries and `bytes_max` bytes stay.
-    pub(super) fn keep_from(&self, applied: u64, entries_max: u64, bytes_max: u64) -> u64 {
+    /// Returns the index up to which entries may be dropped after a snapshot at `applied`, so
+    /// that at most `entries_max` entries and `bytes_max` bytes stay.
+    pub(super) fn droppable_until(&self, applied: u64, entries_max: u64, bytes_max: u64) -> u64 {
         let mut left = bytes_max;
         let last = applied.saturating_sub(self.start.0) as usize;
         let newest_first = self.entries.iter().take(last).rev().take(entries_max as usize);
@@ -96,7 +98,8 @@ impl MemoryLog {
         applied - kept.count() as u64
     }
 
-    /// Appends entries. They replace the log from the index of the first entry on.
+    /// Appends entries. The first new entry replaces an old one with the same index, and all old
+    /// entries after it.
     pub(super) fn append(&mut self, entries: &[Entry]) {
         let Some(first) = entries.first() else { return };
         let kept = first.index.saturating_sub(self.start.0 + 1);
@@ -104,7 +107,7 @@ impl MemoryLog {
         self.entries.extend(entries.iter().cloned());
     }
 
-    /// Applies a write as a disk would, for tests that step a core without a disk.
+    /// Applies a write to this log as a disk would, for tests that step a core without a disk.
     #[cfg(feature = "testing")]
     pub fn write(&mut self, write: LogWrite) {
         for op in write.ops {
@@ -126,7 +129,7 @@ impl MemoryLog {
         }
     }
 
-    /// Restarts the log at a snapshot from the leader.
+    /// Restarts the log with a snapshot from the leader: drops all entries.
     pub(super) fn reset_to(&mut self, snapshot: LogSnapshot) {
         self.entries.clear();
         self.start = (snapshot.index, snapshot.term);

@@ -3,19 +3,21 @@
 //! | file | contents |
 //! |---|---|
 //! | [`config`], [`role`], [`state_machine`], [`transport`] | a member's settings, its role, and the traits that it works with |
-//! | [`core`] | the ready loop: inputs in, outputs out, no I/O, no time, no threads |
+//! | [`core`] | one member without I/O, time and threads: inputs in, outputs out |
+//! | `ready` | the loop that processes the inputs |
 //! | [`members`], `change`, `removal`, `unsettled` | the members of the group, how they change, and when a removal is safe |
 //! | `snapshots` | the member's own snapshots, and those of the leader |
 //! | [`log_write`] | changes of the log |
-//! | [`memory_log`] | the log as Raft reads it |
+//! | [`memory_log`] | the log in memory, from which Raft reads |
 //! | [`log_store`] | the log on disk |
 //! | `guard` | validation of incoming messages |
 //! | `election_timeout`, `snapshots_sent` | seeded election timeouts; retries of snapshots |
 //! | [`wire`] | messages in our own types |
 //! | [`service`], `handle` | the task that owns a core, its disk and its clock, and the handle to the task |
 //!
-//! A member that lost its data directory must not return under its old id, because it would break the promises that it made before. It is
-//! removed, and a member with another id is added.
+//! A member that lost its data directory must not return under its old id, because it has
+//! forgotten its votes and acknowledged entries. Such a member is removed, and a member with
+//! another id is added.
 
 mod change;
 pub mod config;
@@ -42,7 +44,7 @@ pub mod wire;
 pub use self::config::RaftConfig;
 pub use self::handle::RaftHandle;
 pub use self::log_store::has_log;
-pub use self::members::{MemberChange, Members, was_removed};
+pub use self::members::{MemberChange, Members, removed_error};
 pub use self::role::{RaftRole, not_leader};
 pub use self::service::RaftService;
 pub use self::state_machine::StateMachine;

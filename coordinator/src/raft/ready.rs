@@ -54,7 +54,8 @@ impl<M: StateMachine> RaftCore<M> {
         self.election_timeout.set(&mut self.node.raft);
     }
 
-    /// Runs the loop until it needs new input.
+    /// Processes all inputs until Raft has nothing more to do, and returns the messages, writes
+    /// and results.
     pub fn poll(&mut self) -> Result<Output<M::Outcome>> {
         let (messages, applied, changed) = Default::default();
         let mut output = Output { messages, write: None, applied, changed };
@@ -70,7 +71,7 @@ impl<M: StateMachine> RaftCore<M> {
         Ok(output)
     }
 
-    /// Handles one `Ready`. The module's head explains the order.
+    /// Processes one `Ready` of the `raft` crate, in the order that the module's head explains.
     fn round(&mut self, output: &mut Output<M::Outcome>) -> Result<()> {
         let mut ready = self.node.ready();
         for message in ready.take_messages() {
@@ -114,7 +115,8 @@ impl<M: StateMachine> RaftCore<M> {
         self.apply(committed, output)
     }
 
-    /// Sends the messages whose writes are durable by now, and reports these writes to the crate.
+    /// Sends the messages of rounds whose writes are durable by now, and reports these writes to
+    /// the crate.
     fn release(&mut self, output: &mut Output<M::Outcome>) -> Result<()> {
         while let Some(round) = self.rounds.front() {
             let unsynced = round.must_sync && round.number > self.persisted;
@@ -134,7 +136,7 @@ impl<M: StateMachine> RaftCore<M> {
     }
 
     fn send(&mut self, mut message: Message, output: &mut Output<M::Outcome>) -> Result<()> {
-        message.commit = self.told_commit(message.to, message.commit);
+        message.commit = self.commit_for(message.to, message.commit);
         let message = RaftMessage::from_raft(message, self.members.group())?;
         if message.kind == MessageKind::Snapshot {
             self.snapshots_sent.add(message.to.0);
@@ -149,7 +151,7 @@ impl<M: StateMachine> RaftCore<M> {
             self.applied = entry.index;
             self.applied_bytes_since_snapshot += (entry.data.len() + entry.context.len()) as u64;
             if entry.entry_type == EntryType::EntryConfChange {
-                output.changed.extend(self.change(&entry)?);
+                output.changed.extend(self.apply_change(&entry)?);
                 continue;
             }
             // The entry with which a leader opens its term, or settles a removal, carries no command.

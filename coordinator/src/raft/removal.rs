@@ -1,4 +1,4 @@
-//! The time from which a removal of a member is safe.
+//! Determines when the removal of a member is safe (*settled*).
 //!
 //! A removal takes effect on a member when it learns that the entry is committed. The remaining
 //! members need not be a majority of the members before the removal (one of two is not). If they
@@ -6,12 +6,12 @@
 //!
 //! - The leader therefore proposes an empty entry after each removal. A majority of the remaining
 //!   members stores it together with the commit index of the removal. Then the removal is
-//!   *settled*, and its proposer is answered.
-//! - No message tells a member that its own removal is committed. It no longer receives messages of
-//!   a leader, so it asks the other members. It ends when a leader whose removals are settled
-//!   reports it as removed (`service::ask_members`). A member that finds its removal in its own
-//!   log, because it was the leader, continues as a follower until then: it votes and acknowledges,
-//!   as the remaining members may need it.
+//!   settled, and its proposer is answered.
+//! - No message tells a member that its own removal is committed. A removed member no longer
+//!   receives messages of a leader, so it queries the other members. It ends when a leader whose
+//!   removals are settled reports it as removed (`service::ask_members`). If a member finds its
+//!   removal in its own log, because it was the leader, it continues as a follower until then: it
+//!   votes and acknowledges, as the remaining members may need it.
 //! - A new leader has applied the removals before its first entry, or settles them itself.
 
 use proto::plant::{self, Plant};
@@ -30,7 +30,9 @@ impl<M: StateMachine> RaftCore<M> {
         self.role().leads && self.unsettled.is_empty()
     }
 
-    /// Holds the result of an applied removal until it is settled. Returns the result if no wait is needed.
+    /// Keeps the result of an applied removal until the removal is settled, and then returns
+    /// `None`. Returns the result at once if this member is not the leader, which alone settles
+    /// removals.
     pub(super) fn hold_removal(&mut self, changed: AppliedChange) -> Option<AppliedChange> {
         if self.node.raft.state != StateRole::Leader || plant::is(Plant::RemovalNotSettled) {
             return Some(changed);
@@ -40,7 +42,8 @@ impl<M: StateMachine> RaftCore<M> {
         None
     }
 
-    /// Proposes the missing empty entries, and adds the settled removals to the output.
+    /// Proposes the empty entry after each removal that has none yet, and adds the settled
+    /// removals to the output.
     pub(super) fn settle(&mut self, output: &mut Output<M::Outcome>) {
         let raft = &mut self.node.raft;
         let (leads, term, applied) = (raft.state == StateRole::Leader, raft.term, self.applied);
@@ -61,12 +64,14 @@ impl<M: StateMachine> RaftCore<M> {
         }
     }
 
-    /// Returns the commit index for a message to `to`: below the entry that removes the receiver.
-    pub(super) fn told_commit(&self, to: u64, commit: u64) -> u64 {
+    /// Returns the commit index for a message to the member `to`. The index stays below the entry
+    /// that removes that member, so that no message tells it of its removal.
+    pub(super) fn commit_for(&self, to: u64, commit: u64) -> u64 {
         self.unapplied_removal(to).map_or(commit, |index| commit.min(index - 1))
     }
 
-    /// Returns the index of the entry that removes member `of` and is in the log, but not applied.
+    /// Returns the index of the entry that removes a member and is in the log, but not applied;
+    /// `None` if there is no such entry.
     pub(super) fn unapplied_removal(&self, of: u64) -> Option<u64> {
         let removes = |entry: &&Entry| {
             entry.entry_type == EntryType::EntryConfChange

@@ -15,7 +15,7 @@ pub struct RaftRole {
     pub leads: bool,
 }
 
-/// The error of a member that does not lead.
+/// Returns the error of a member that does not lead; it names the leader if it is known.
 pub fn not_leader(leader: Option<NodeId>) -> Error {
     match leader {
         Some(leader) => Error::new(ErrorCode::NotLeader, format!("coordinator {leader} leads")),

@@ -25,7 +25,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::config::RaftConfig;
 use super::core::{AppliedChange, AppliedEntry, RaftCore};
-use super::handle::{LogProgress, Proposal, RaftHandle, Reply, Work, stopped};
+use super::handle::{LogProgress, QueuedRequest, RaftHandle, Reply, Request, stopped_error};
 use super::log_store::LogStore;
 use super::log_write::LogWrite;
 use super::members::Members;
@@ -41,12 +41,14 @@ const MESSAGES_MAX: usize = 1024;
 const PROPOSALS_MAX: usize = 1024;
 /// The limit of the bytes of waiting proposals: as many as Raft accepts before they are committed.
 const PROPOSALS_BYTES_MAX: usize = 64 << 20;
-/// The duration of a write after which the member stops sending, as with a failed disk.
+/// The duration of a write after which the member stops sending messages, as it does with a
+/// failed disk.
 const WRITE_PATIENCE: Duration = Duration::from_secs(2);
-/// The number of inputs that are taken at once. More would delay the outputs of the first input.
+/// The number of waiting messages or proposals that are taken at once. More would delay the
+/// outputs of the first one.
 const BATCH_MAX: usize = 256;
 
-/// A caller that waits for the outcome of a proposal.
+/// A caller that waits for the outcome of a proposal, and the term of the proposal.
 struct Waiter<O> {
     term: u64,
     reply: Reply<O>,
@@ -60,11 +62,12 @@ pub struct RaftService<M: StateMachine> {
     transport: Arc<dyn PeerTransport>,
     tick: Duration,
     messages: Receiver<(RaftMessage, Reservation)>,
-    proposals: Receiver<Proposal<M::Outcome>>,
+    proposals: Receiver<QueuedRequest<M::Outcome>>,
     role: watch::Sender<RaftRole>,
     members: watch::Sender<Members>,
     progress: Arc<LogProgress>,
-    /// A number that distinguishes the proposals of this run from those of an earlier run.
+    /// A random number that distinguishes the proposals since this start from those before a
+    /// restart.
     session: u64,
     sequence: u64,
     waiters: BTreeMap<u64, Waiter<M::Outcome>>,
@@ -72,10 +75,10 @@ pub struct RaftService<M: StateMachine> {
     writing: Option<PendingWrite>,
 }
 
-/// A write in flight.
+/// A write of the log that is in progress.
 struct PendingWrite {
     since: Instant,
-    /// Returns the number of the last write in it; closed if the write panicked.
+    /// Receives the number of the last write in it; closed if the write panicked.
     done: oneshot::Receiver<Result<u64>>,
 }
 
@@ -86,10 +89,10 @@ impl PendingWrite {
         self.since.elapsed() > WRITE_PATIENCE
     }
 
-    /// Waits for the end of the write and returns its number; never returns if there is no write.
+    /// Waits for the end of a write and returns its number. Never returns if there is no write.
     async fn end(writing: &mut Option<Self>) -> Result<u64> {
         match writing {
-            Some(writing) => (&mut writing.done).await.map_err(|_| stopped())?,
+            Some(writing) => (&mut writing.done).await.map_err(|_| stopped_error())?,
             None => std::future::pending().await,
         }
     }
@@ -153,11 +156,13 @@ impl<M: StateMachine> RaftService<M> {
         result
     }
 
+    /// Runs the loop: waits for a tick, a finished write, a message or a proposal, and processes
+    /// it.
     async fn serve(&mut self) -> Result<()> {
         let mut ticks = tokio::time::interval(self.tick);
         // A delayed loop must not count the lost time as silence of the leader.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        self.pump()?;
+        self.handle_outputs()?;
         loop {
             tokio::select! {
                 biased;
@@ -175,7 +180,7 @@ impl<M: StateMachine> RaftService<M> {
                     self.take_proposals(proposal);
                 }
             }
-            self.pump()?;
+            self.handle_outputs()?;
         }
     }
 
@@ -190,7 +195,7 @@ impl<M: StateMachine> RaftService<M> {
         Ok(())
     }
 
-    fn take_proposals(&mut self, first: Proposal<M::Outcome>) {
+    fn take_proposals(&mut self, first: QueuedRequest<M::Outcome>) {
         self.propose(first);
         for _ in 1..BATCH_MAX {
             match self.proposals.try_recv() {
@@ -200,21 +205,21 @@ impl<M: StateMachine> RaftService<M> {
         }
     }
 
-    fn propose(&mut self, proposal: Proposal<M::Outcome>) {
+    fn propose(&mut self, proposal: QueuedRequest<M::Outcome>) {
         self.sequence += 1;
         let mut context = Vec::with_capacity(16);
         context.extend(self.session.to_le_bytes());
         context.extend(self.sequence.to_le_bytes());
-        let Proposal { work, room } = proposal;
+        let QueuedRequest { work, room } = proposal;
         drop(room);
         let (proposed, reply) = match work {
-            Work::Command(command, reply) => {
+            Request::Command(command, reply) => {
                 (self.core.propose(context.into(), command), Reply::Outcome(reply))
             }
-            Work::Change(change, reply) => {
+            Request::Change(change, reply) => {
                 (self.core.propose_change(context.into(), change), Reply::Changed(reply))
             }
-            Work::HandOver(reply) => {
+            Request::HandOver(reply) => {
                 // The caller may have stopped waiting.
                 let _ = reply.send(self.core.hand_over());
                 return;
@@ -230,7 +235,7 @@ impl<M: StateMachine> RaftService<M> {
     }
 
     /// Carries out the outputs of the core.
-    fn pump(&mut self) -> Result<()> {
+    fn handle_outputs(&mut self) -> Result<()> {
         let output = self.core.poll()?;
         // Messages go first, so that followers write while this member does. A member whose disk hangs falls silent.
         // Otherwise the others would commit entries of a leader that can apply none of them.

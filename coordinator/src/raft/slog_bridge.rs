@@ -3,6 +3,7 @@
 
 use slog::{Drain, Level, Logger, Never, OwnedKVList, Record, o};
 
+/// Forwards each line of `slog` to `tracing`.
 struct Bridge;
 
 impl Drain for Bridge {

@@ -14,7 +14,7 @@ use super::state_machine::StateMachine;
 use super::wire::LogSnapshot;
 
 impl<M: StateMachine> RaftCore<M> {
-    /// Replaces the log and the state with the leader's snapshot.
+    /// Replaces the log and the state of this member with the leader's snapshot.
     pub(super) fn install(&mut self, snapshot: &LogSnapshot) -> Result<()> {
         self.machine.restore(snapshot.state()?).map_err(|error| {
             error.context(format!("restore the snapshot at {}", snapshot.index))
@@ -27,8 +27,8 @@ impl<M: StateMachine> RaftCore<M> {
         Ok(())
     }
 
-    /// Takes a snapshot if the log has become long. The snapshot is written with the next write
-    /// that is synced.
+    /// Takes a snapshot of the state if the log has become long or the members have changed, and
+    /// drops old entries. The snapshot is written with the next write that is synced.
     pub(super) fn take_snapshot_if_due(&mut self) -> Result<()> {
         let store = self.node.store();
         let entries = self.applied - store.snapshot_index();
@@ -41,7 +41,7 @@ impl<M: StateMachine> RaftCore<M> {
         let Some(term) = store.term_of(self.applied) else { return Ok(()) };
         // A new member cannot begin with the first entry of the log, so a log in which the members have changed has none.
         let keep_from = store
-            .keep_from(self.applied, self.config.keep_entries, self.config.keep_bytes)
+            .droppable_until(self.applied, self.config.keep_entries, self.config.keep_bytes)
             .max(u64::from(self.snapshot_is_due).min(self.applied));
         let dropped = store.term_of(keep_from).filter(|_| keep_from > store.start.0);
         let state = self.machine.snapshot()?;

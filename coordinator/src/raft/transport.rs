@@ -4,8 +4,8 @@ use proto::model::ids::NodeId;
 
 use super::wire::RaftMessage;
 
-/// Sends messages to the other members. The transport is unreliable, because Raft repeats what matters, and never
-/// blocks.
+/// The transport of messages to the other members. It is unreliable, because Raft repeats what
+/// matters, and never blocks.
 pub trait PeerTransport: Send + Sync + 'static {
     /// Sends a message, or drops it.
     fn send(&self, to: NodeId, message: RaftMessage);

@@ -17,8 +17,8 @@ use super::members::{MemberChange, Members};
 /// The version of the encoding: its first byte.
 const WIRE_VERSION: u8 = 1;
 
-/// The bytes of a call besides one large message: the frame of the call, and the small messages in
-/// it.
+/// The bytes of a call in addition to one large message: the frame of the call, and the small
+/// messages in it.
 const CALL_BYTES: usize = 2 << 20;
 
 /// The size limit of a message, in bytes. The largest message is a snapshot, and
@@ -26,7 +26,7 @@ const CALL_BYTES: usize = 2 << 20;
 /// call and never arrive.
 pub const MESSAGE_BYTES_MAX: usize = PEER_MESSAGE_BYTES_MAX - CALL_BYTES;
 
-/// The kind of a message.
+/// The kind of a message. Kinds that this configuration of Raft never sends are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MessageKind {
     /// Entries for the log.
@@ -43,12 +43,11 @@ pub enum MessageKind {
     Heartbeat,
     /// The follower is alive.
     HeartbeatResponse,
-    /// A pre-vote: a member that has not increased the term yet inquires if it could win an
-    /// election.
+    /// A pre-vote: a member asks whether it could win an election, before it increases its term.
     RequestPreVote,
     /// The answer to a pre-vote request.
     RequestPreVoteResponse,
-    /// The leader hands over: the receiver becomes a candidate at once.
+    /// The leader hands leadership over: the receiver becomes a candidate at once.
     TimeoutNow,
 }
 
@@ -115,7 +114,7 @@ pub struct LogEntry {
     pub kind: EntryKind,
 }
 
-/// A snapshot of the state machine and its place in the log.
+/// A snapshot of the state machine, its position in the log and its members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogSnapshot {
     /// The last entry that the state contains.
@@ -126,12 +125,13 @@ pub struct LogSnapshot {
     pub voters: Vec<u64>,
     /// The members that receive the log and do not vote yet.
     pub learners: Vec<u64>,
-    /// The rest of the members (`SnapshotHead`), and the state; opaque to the crate.
+    /// The members that the crate does not know (`SnapshotHead`), and the state. The crate passes
+    /// the bytes on unread.
     pub data: Bytes,
 }
 
-/// The head of a snapshot's data, after its length: the parts of [`Members`] that the crate does
-/// not have.
+/// The head of a snapshot's data, which follows its length: the fields of [`Members`] that the
+/// crate does not have.
 #[derive(Serialize, Deserialize)]
 struct SnapshotHead {
     founders: Vec<u64>,
@@ -145,7 +145,7 @@ const HEAD_LEN_BYTES: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct RaftMessage {
-    /// The mark of the sender's group ([`Members::group`]).
+    /// The number of the sender's group ([`Members::group`]).
     pub group: u32,
     pub kind: MessageKind,
     pub from: NodeId,
@@ -163,8 +163,8 @@ pub struct RaftMessage {
     pub context: Bytes,
 }
 
-/// The limit of the bytes that wait for a member or for its loop: the longest message, and as many
-/// bytes of short messages.
+/// The limit of the bytes that wait in a queue of messages: enough for the longest message, and
+/// as many bytes of short messages.
 pub const QUEUE_BYTES_MAX: usize = 2 * PEER_MESSAGE_BYTES_MAX;
 
 /// Returns the sender of an encoded message, without decoding the entries.
@@ -177,7 +177,7 @@ pub fn sender_of_message(bytes: &[u8]) -> Result<NodeId> {
 }
 
 impl RaftMessage {
-    /// Returns the approximate size in memory, in bytes.
+    /// Returns the approximate size of the message in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let entries = self.entries.iter().map(|entry| entry.data.len() + entry.context.len());
         entries.sum::<usize>() + self.snapshot.as_ref().map_or(0, |snapshot| snapshot.data.len())
@@ -316,7 +316,7 @@ impl LogEntry {
 }
 
 impl LogSnapshot {
-    /// Creates a snapshot of a state with these members.
+    /// Creates a snapshot of the state `state`, at the log position `index`, with these members.
     pub fn new(index: u64, term: u64, members: &Members, state: &[u8]) -> Result<Self> {
         let Members { founders, voters, learners, removed } = members.clone();
         let mut data =
@@ -330,6 +330,7 @@ impl LogSnapshot {
         Ok(Self { index, term, voters, learners, data: data.into() })
     }
 
+    /// Splits the data into its head and the encoded state.
     fn head_and_state(&self) -> Result<(SnapshotHead, &[u8])> {
         let corrupt = || Error::new(ErrorCode::Corrupt, "a snapshot without its head");
         let (len, rest) = self.data.split_first_chunk::<HEAD_LEN_BYTES>().ok_or_else(corrupt)?;

@@ -1,4 +1,4 @@
-//! Sends the member's own heartbeats.
+//! Sends heartbeats of a member of the coordinator to its leader.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use proto::rpc::api::{Heartbeat, RoleReport};
 use super::reports::heartbeat;
 use crate::leader::driver::member::Member;
 
-/// The interval of a member's heartbeats.
+/// The interval between two heartbeats of a member.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 pub(super) async fn send_heartbeats(member: Arc<Member>) -> Infallible {

@@ -1,8 +1,10 @@
-//! The queries of a member that does not know its leader: which members exist, and at which addresses.
+//! The queries by which a member finds the present members and their addresses, while it knows no
+//! leader.
 //!
-//! A member that was down for long may know none of the present members, and it may have been removed. It queries in parallel each member
-//! that it knows from its log, the settings and earlier answers. It uses the addresses of all answers. It accepts its own removal only from
-//! a leader whose removals are settled (`raft::removal`).
+//! A member that was down for long may know none of the present members, and it may have been
+//! removed. It queries in parallel each member that it knows from its log, the settings and
+//! earlier answers. It uses the addresses in all answers. It accepts its own removal only from a
+//! leader whose removals are settled (`raft::removal`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -15,15 +17,16 @@ use proto::rpc::api::CoordinatorMembers;
 use tokio::time::{sleep, timeout};
 
 use crate::leader::driver::member::Member;
-use crate::raft::was_removed;
+use crate::raft::removed_error;
 
 /// The pause before the next query.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// The time limit of a query.
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns the members as this member knows them.
-pub(super) fn told_members(member: &Member) -> CoordinatorMembers {
+/// Returns the members and their addresses, as far as this member knows them: the answer to such
+/// a query.
+pub(super) fn known_members(member: &Member) -> CoordinatorMembers {
     let members = member.members();
     let view = member.replica.view();
     let address = |id: &NodeId| {
@@ -46,14 +49,14 @@ pub(super) fn told_members(member: &Member) -> CoordinatorMembers {
     }
 }
 
-/// Writes the addresses of the members into the directory, and queries the other members while this member does not know the leader's
-/// address.
+/// Keeps the addresses of the members in the directory up to date. Queries the other members
+/// while this member does not know the leader's address.
 pub(super) async fn watch_members(member: Arc<Member>) -> Infallible {
     let mut changes = member.replica.catalog_changes();
     let mut told = BTreeMap::new();
     let mut has_said = false;
     loop {
-        learn(&member, &told);
+        update_directory(&member, &told);
         // A member that has just started receives a message of its leader within a second.
         tokio::select! {
             changed = changes.changed() => if changed.is_ok() {
@@ -84,7 +87,7 @@ fn knows_leader(member: &Member) -> bool {
 
 /// Adds the addresses of the catalog and of the answers to the directory. The answers are newer and
 /// take precedence.
-fn learn(member: &Member, told: &BTreeMap<NodeId, String>) {
+fn update_directory(member: &Member, told: &BTreeMap<NodeId, String>) {
     let mut members: BTreeMap<_, _> =
         member.replica.view().catalog.coordinators().into_iter().collect();
     members.extend(told.clone());
@@ -93,6 +96,8 @@ fn learn(member: &Member, told: &BTreeMap<NodeId, String>) {
     }
 }
 
+/// Queries all known members. Adds the addresses in their answers to `told`, and records a
+/// removal of this member.
 async fn ask_others(member: &Member, told: &mut BTreeMap<NodeId, String>) {
     let own = member.config.node;
     let known = member.members().all().into_iter();
@@ -104,7 +109,7 @@ async fn ask_others(member: &Member, told: &mut BTreeMap<NodeId, String>) {
     });
     let answers: Vec<CoordinatorMembers> = join_all(asked).await.into_iter().flatten().collect();
     if answers.iter().any(|answer| answer.removed.contains(&own)) {
-        member.removed.send_replace(Some(was_removed(own)));
+        member.removed.send_replace(Some(removed_error(own)));
         return;
     }
     let founders: Vec<NodeId> = member.members().founders.iter().copied().map(NodeId).collect();

@@ -19,12 +19,12 @@ use proto::rpc::api::{
     WatchKind, WatchMessage,
 };
 use proto::rpc::command::{
-    AppliedCommand, ChangeCopies, Command, Join, Need, Outcome, Process, Proposal, RegisterNode,
-    RemoveNode, SkipEpochs, StartMoves,
+    AppliedCommand, ChangeCopies, Command, Join, Outcome, Proposal, RegisterNode, RemoveNode,
+    RequiredRights, SendingProcess, SkipEpochs, StartMoves,
 };
 use proto::{Error, ErrorCode, Result};
 
-use super::ask_members::told_members;
+use super::ask_members::known_members;
 use super::coordinator::Coordinator;
 use super::covering::wait_for_epoch;
 use super::members::change_members;
@@ -45,10 +45,10 @@ fn is_join(command: &Command) -> bool {
     matches!(command, Command::Join(_) | Command::RegisterNode(_))
 }
 
-/// Delays a command: a change of the membership until the leader's bootstrap is complete, and a
-/// change of a definition as long as nodes may still report that the coordinator is an older copy
-/// of itself.
-async fn wait_active(member: &Member, command: &Command) -> Result<()> {
+/// Waits until a command may be proposed. A change of the membership waits until the leader has
+/// received all reports that it needs. A change of a definition waits as long as nodes may still
+/// report that the coordinator is an older copy of itself.
+async fn wait_until_allowed(member: &Member, command: &Command) -> Result<()> {
     let waits = |member: &Member| {
         let now_ms = member.now_ms();
         member.as_leader(|leader| {
@@ -59,7 +59,7 @@ async fn wait_active(member: &Member, command: &Command) -> Result<()> {
             };
             let waits =
                 changes_membership(&view.state, command) && !leader.is_active(&view.state, now_ms);
-            let holds = !is_join(command) && leader.is_held(&view.state, now_ms);
+            let holds = !is_join(command) && leader.waits_for_reports(&view.state, now_ms);
             Ok(!is_member && (waits || holds))
         })
     };
@@ -69,10 +69,9 @@ async fn wait_active(member: &Member, command: &Command) -> Result<()> {
     Ok(())
 }
 
-/// Returns the leader's decisions about a proposal. The inner error refuses the
-/// command; the outer one means that this member cannot decide, for example because it does not
-/// lead. A coordinator that is an older copy of itself changes no
-/// definition.
+/// Returns the leader's decisions about a proposal. The inner error refuses the command. The
+/// outer error means that this member cannot decide, because it does not lead or its data is an
+/// older copy.
 fn decide(member: &Member, proposal: &Proposal) -> Result<std::result::Result<Decisions, Error>> {
     let command = &proposal.command;
     match command {
@@ -92,35 +91,36 @@ fn decide(member: &Member, proposal: &Proposal) -> Result<std::result::Result<De
             }
             Command::SkipEpochs(SkipEpochs) => {
                 let checked = leader.check_owners(state);
-                return Ok(checked.map(|()| Decisions { newest: leader.newest_known(), ..decided }));
+                return Ok(checked
+                    .map(|()| Decisions { newest: leader.newest_reported_numbers(), ..decided }));
             }
             Command::RegisterNode(RegisterNode { node }) => {
                 leader.judge_registration(state, node, now_ms)
             }
             _ => {
-                leader.check_newest(state)?;
+                leader.check_not_older_copy(state)?;
                 leader.note_statement(state, command);
                 match command {
                     Command::RemoveNode(RemoveNode { node, force: true }) => {
-                        leader.judge_forced(state, *node, now_ms)
+                        leader.check_forced_removal(state, *node, now_ms)
                     }
                     _ => Ok(()),
                 }
             }
         };
-        let silent = leader.silent_for(state, command, now_ms);
+        let silent = leader.silent_nodes_for(state, command, now_ms);
         Ok(judged.map(|()| Decisions { silent, ..decided }))
     })
 }
 
-/// Refuses a node that would change the catalog while this coordinator is an older copy of itself.
-/// Registered nodes may join, and then report the numbers that they know.
+/// Refuses a node that would change the catalog if there is evidence that this coordinator is an
+/// older copy of itself. Registered nodes may join, and then report the numbers that they know.
 fn check_join(member: &Member, node: &NodeInfo) -> Result<()> {
     member.as_leader(|leader| {
         let view = member.replica.view();
         match view.state.node(node.id).is_some_and(|known| **known == *node) {
             true => Ok(()),
-            false => leader.check_newest(&view.state),
+            false => leader.check_not_older_copy(&view.state),
         }
     })
 }
@@ -130,7 +130,7 @@ async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<Re
     let now_ms = member.now_ms();
     let plan = member.as_leader(|leader| {
         let view = member.replica.view();
-        leader.check_newest(&view.state)?;
+        leader.check_not_older_copy(&view.state)?;
         leader.rebalance(&view.state, &request, now_ms)
     })?;
     if request.dry_run || plan.moves.is_empty() {
@@ -146,14 +146,14 @@ async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<Re
 #[async_trait]
 impl CoordinatorApi for Coordinator {
     async fn propose(&self, proposal: Proposal) -> Result<AppliedCommand> {
-        if is_leaders_own(&proposal.command) {
+        if is_only_for_leader(&proposal.command) {
             let what = "only the leading coordinator may propose this command";
             return Err(Error::new(ErrorCode::InvalidParameter, what));
         }
         match self.member.forward_to()? {
             Some(leader) => leader.propose(proposal).await,
             None => {
-                wait_active(&self.member, &proposal.command).await?;
+                wait_until_allowed(&self.member, &proposal.command).await?;
                 match decide(&self.member, &proposal)? {
                     Ok(decided) => self.member.propose_here(decided, proposal).await,
                     Err(refused) => Ok(AppliedCommand::refused(refused)),
@@ -194,7 +194,7 @@ impl CoordinatorApi for Coordinator {
         let role = *self.member.raft.role().borrow();
         let (committed, applied) = self.member.raft.progress();
         let now_ms = self.member.now_ms();
-        let members = told_members(&self.member);
+        let members = known_members(&self.member);
         let mut leader = self.member.leader();
         let view = self.member.replica.view();
         let silent_ms = self.member.members_silent_ms(now_ms);
@@ -204,10 +204,10 @@ impl CoordinatorApi for Coordinator {
         let differences = leader.as_ref().map_or_else(Vec::new, |l| l.differences(&view.state));
         let left_out = leader.as_ref().map_or_else(Vec::new, |l| l.left_out());
         let halved = leader.as_ref().map_or_else(Vec::new, |l| l.halved());
-        let holds = leader.as_ref().map_or_else(Vec::new, |l| l.holds(&view.state, now_ms));
+        let holds = leader.as_ref().map_or_else(Vec::new, |l| l.epoch_holds(&view.state, now_ms));
         let waits = |l: &Leader| l.version_waits(&view.state, now_ms);
         let version_waits = leader.as_ref().map_or_else(Vec::new, waits);
-        let past_slow = leader.as_ref().map_or_else(Vec::new, |l| l.past_slow());
+        let past_slow = leader.as_ref().map_or_else(Vec::new, |l| l.epochs_past_slow_indexers());
         drop(leader);
         Ok(CoordinatorStatus {
             node: self.member.config.node,
@@ -232,8 +232,11 @@ impl CoordinatorApi for Coordinator {
         match self.member.forward_to()? {
             Some(leader) => leader.rebalance(request).await,
             None => {
-                wait_active(&self.member, &Command::StartMoves(StartMoves { moves: Vec::new() }))
-                    .await?;
+                wait_until_allowed(
+                    &self.member,
+                    &Command::StartMoves(StartMoves { moves: Vec::new() }),
+                )
+                .await?;
                 rebalance_here(&self.member, request).await
             }
         }
@@ -274,14 +277,14 @@ impl CoordinatorApi for Coordinator {
     async fn raft(&self, messages: Vec<Bytes>) -> Result<()> {
         for message in messages {
             let message = RaftMessage::decode(&message)?;
-            self.member.note_heard(message.from);
+            self.member.record_message_from(message.from);
             self.member.raft.deliver(message);
         }
         Ok(())
     }
 
     async fn members(&self) -> Result<CoordinatorMembers> {
-        Ok(told_members(&self.member))
+        Ok(known_members(&self.member))
     }
 
     async fn change_members(&self, change: CoordinatorChange) -> Result<CoordinatorChanged> {
@@ -289,11 +292,11 @@ impl CoordinatorApi for Coordinator {
     }
 }
 
-/// Returns true if only the leader may propose the command. The copies themselves propose the other
-/// changes.
-fn is_leaders_own(command: &Command) -> bool {
+/// Returns true if only the leader may propose the command. Projectors may propose changes of
+/// copies other than a joining one.
+fn is_only_for_leader(command: &Command) -> bool {
     let is_join = |change: &ChangeCopies| matches!(change.change, CopiesChange::Join(_));
-    command.need() == Need::Process(Process::Leader)
+    command.need() == RequiredRights::Process(SendingProcess::Leader)
         || matches!(command, Command::ChangeCopies(change) if is_join(change))
 }
 
@@ -305,10 +308,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_say_who_is_in_sync_and_leads_and_only_the_coordinator_who_joins() {
+    fn only_the_leader_may_add_a_joining_copy() {
         let is_own = |change: fn(NodeId) -> CopiesChange| {
             let change = change(NodeId(1));
-            is_leaders_own(&Command::ChangeCopies(ChangeCopies {
+            is_only_for_leader(&Command::ChangeCopies(ChangeCopies {
                 bucket: BucketId(1),
                 revision: 1,
                 change,

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::alive::send_heartbeats;
 use super::ask_members::watch_members;
-use super::data_dir::{keep_cluster, open_data_dir};
+use super::data_dir::{open_data_dir, store_cluster_id};
 use super::moments::run_rounds;
 use super::peers::Peers;
 use super::skip::skip_epochs;
@@ -25,10 +25,10 @@ use crate::leader::driver::{checks, lead, queries};
 use crate::raft::RaftService;
 use crate::replica::{Machine, Replica};
 
-/// The limit of checks in the queue: more than the limit of concurrent moves.
+/// The limit of comparisons of copies in the queue: more than the limit of concurrent moves.
 const CHECKS_MAX: usize = 64;
 
-/// A running member.
+/// A running member of the coordinator.
 pub struct Coordinator {
     pub(super) member: Arc<Member>,
     identity: Arc<NodeIdentity>,
@@ -82,7 +82,7 @@ impl Coordinator {
             pending::<Infallible>().await
         })];
         tasks.push(env.spawn_service("coordinator-members", watch_members(member.clone())));
-        let keep = keep_cluster(env.clone(), Arc::clone(&identity), member.replica.clone());
+        let keep = store_cluster_id(env.clone(), Arc::clone(&identity), member.replica.clone());
         tasks.push(env.spawn_service("coordinator-identity", keep));
         tasks.push(env.spawn_service("coordinator-leader", lead::run(member.clone())));
         tasks.push(env.spawn_service("coordinator-moments", run_rounds(member.clone())));

@@ -1,9 +1,10 @@
-//! Waits for an epoch that covers a position in a bucket's history (`request_plus`, `at_plus`). If no published epoch
-//! covers it, the leader registers the waiter and promotes an epoch as soon as SYNC reaches the position. Every
-//! member answers from its own copy of the state.
+//! Waits until an epoch covers a position in a bucket's history (the requests `request_plus` and
+//! `at_plus`). If no published epoch covers the position, the leader registers the waiter and
+//! promotes an epoch as soon as SYNC reaches the position. Every member answers from its own copy
+//! of the state.
 //!
-//! A position outside of the known history may lie on a branch that is not known yet. The source is asked before the
-//! position is reported as lost.
+//! A position outside of the known history may lie on a branch that is not known yet. The source
+//! is queried before the position is reported as lost.
 
 use std::time::Duration;
 
@@ -17,13 +18,14 @@ use tokio::time::{Instant, timeout_at};
 use crate::leader::driver::member::Member;
 use crate::leader::driver::queries::query_history;
 
-/// The interval between two checks for reasons that prevent an epoch.
+/// The interval between two searches for reasons that prevent an epoch.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The interval between two checks while the coordinator may be an older copy of itself.
 const DOUBT_LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A waiter for an epoch at the leader, removed when the call ends.
+/// A caller's registration at the leader as a waiter for an epoch. Its drop, at the end of the
+/// call, removes the registration.
 pub(super) struct EpochWaiter<'a>(pub(super) &'a Member, pub(super) u64);
 
 impl Drop for EpochWaiter<'_> {
@@ -34,13 +36,14 @@ impl Drop for EpochWaiter<'_> {
     }
 }
 
-/// The history that the source must have, if the caller names one, and an epoch that has been
-/// published according to the caller.
+/// The facts that the caller knows: the fingerprint of the history that the source must have, if
+/// any, and an epoch that has been published.
 type CallerHistory = (Option<u64>, Epoch);
 
-/// Returns the oldest and the newest published epoch that cover a cut; `None` if there is none, or
-/// if this member lacks a published epoch. An unknown bucket is no error on a member that may lag.
-fn covering(
+/// Returns the oldest and the newest published epoch that cover a cut; `None` if there is none,
+/// or if this member lacks a published epoch. Returns an error for an unknown bucket, which a
+/// member that may lag does not pass on.
+fn covering_epochs(
     member: &Member,
     bucket: BucketId,
     cut: &Cut,
@@ -72,8 +75,8 @@ fn covering(
     Ok(oldest.map(|oldest| CoveringEpochs { oldest: oldest.epoch, newest }))
 }
 
-/// Checks that each position is in the bucket's history. A position outside of it may be on a branch that is not known
-/// yet, so the source is queried.
+/// Checks that each position of a cut is in the bucket's history. A position outside of it may be
+/// on a branch that is not known yet, so the source is queried.
 async fn check_in_history(
     member: &Member,
     bucket: BucketId,
@@ -109,7 +112,7 @@ async fn check_in_history(
     ))
 }
 
-/// Waits for an epoch that covers a cut.
+/// Waits for an epoch that covers a cut, and returns the oldest and the newest of these epochs.
 pub(super) async fn wait_for_epoch(
     member: &Member,
     bucket: BucketId,
@@ -123,8 +126,8 @@ pub(super) async fn wait_for_epoch(
     loop {
         changes.mark_unchanged();
         role.mark_unchanged();
-        let known = covering(member, bucket, &cut, (history, at_least));
-        let is_doubted = member.is_doubted();
+        let known = covering_epochs(member, bucket, &cut, (history, at_least));
+        let is_doubted = member.may_be_older_copy();
         if let (Ok(Some(covering)), false) = (&known, is_doubted) {
             return Ok(*covering);
         }
@@ -138,7 +141,7 @@ pub(super) async fn wait_for_epoch(
             checked?;
         }
         let want = member.as_leader(|leader| {
-            leader.check_lasting(&member.replica.view().state)?;
+            leader.check_no_lasting_evidence(&member.replica.view().state)?;
             Ok(leader.stability.add_waiter(bucket, cut.clone()))
         })?;
         let _want = EpochWaiter(member, want);
@@ -166,7 +169,7 @@ pub(super) async fn wait_for_epoch(
     }
 }
 
-/// Returns true if the history is the requested one and contains the cut.
+/// Returns true if the known history contains the cut, and is the one that the caller requests.
 fn is_known(logs: &FailoverLogs, cut: &Cut, history: Option<u64>) -> bool {
     history.is_none_or(|wanted| wanted == logs.fingerprint()) && logs.includes_cut(cut)
 }

@@ -1,4 +1,4 @@
-//! The data directory of a member: its version, its owner, and the cluster that its log belongs to.
+//! Opens the data directory of a member, and keeps the id of the cluster in it.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -15,9 +15,10 @@ use crate::replica::Replica;
 /// The content of the data directory's VERSION file.
 const DATA_VERSION: &str = "sextant coordinator, format 3\n";
 
-/// Opens the data directory. A member that belongs to a cluster and has lost its log does not
-/// start: alone it would lead with an empty state beside the data of others, and among others it
-/// has forgotten its votes. Blocks the thread.
+/// Opens the data directory of a member. Returns an error if the member belongs to a cluster and
+/// has lost its log. Without the log a single member would lead with an empty state, to which the
+/// data of other processes does not belong. A member of several has forgotten its votes. Blocks
+/// the thread.
 pub(super) fn open_data_dir(env: &Env, config: &Config) -> Result<DataDir> {
     let dir = &config.dir;
     let node = NodeInfo {
@@ -45,9 +46,9 @@ pub(super) fn open_data_dir(env: &Env, config: &Config) -> Result<DataDir> {
     Ok(opened)
 }
 
-/// Writes the cluster's id into the directory as soon as the log contains it. Ends only if the log
-/// belongs to another cluster.
-pub(super) async fn keep_cluster(
+/// Stores the cluster's id in the directory as soon as the log contains it. Ends only with an
+/// error: the log belongs to another cluster, or the member has stopped.
+pub(super) async fn store_cluster_id(
     env: Env,
     identity: Arc<NodeIdentity>,
     replica: Arc<Replica>,
@@ -57,7 +58,7 @@ pub(super) async fn keep_cluster(
         let cluster = replica.view().state.cluster();
         if cluster.is_some() && identity.cluster() != cluster {
             let identity = Arc::clone(&identity);
-            if let Err(error) = env.blocking(move || identity.accept(cluster)).await {
+            if let Err(error) = env.blocking(move || identity.accept_cluster(cluster)).await {
                 return error.to_string();
             }
         }
@@ -83,7 +84,7 @@ mod tests {
         let members = vec![(NodeId(1), "a:1".to_owned())];
         let mut config = Config::new(NodeId(1), members, PathBuf::from("/coordinator"));
         let opened = open_data_dir(&env, &config).expect("a new directory");
-        opened.identity.accept(Some(ClusterId(7))).unwrap();
+        opened.identity.accept_cluster(Some(ClusterId(7))).unwrap();
         drop(opened);
         let error = open_data_dir(&env, &config).err().expect("the log is gone");
         assert_eq!(error.code, ErrorCode::Corrupt);

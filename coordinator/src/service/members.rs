@@ -1,10 +1,11 @@
-//! `ADD COORDINATOR` and `REMOVE COORDINATOR`.
+//! Executes `ADD COORDINATOR` and `REMOVE COORDINATOR`.
 //!
-//! The leader makes the changes. `ADD` makes the change at once, and then waits up to
+//! The leader makes the changes. `ADD` adds the member at once, and then waits up to
 //! `VOTES_WITHIN` until the new member votes. `REMOVE` first checks that a majority of the
 //! remaining members is alive, because without a majority no member could be added later
-//! (`raft::change` checks again that they follow). Then it waits until the removal is settled
-//! (`raft::removal`). A leader that is to be removed hands leadership over, and its caller retries.
+//! (`raft::change` checks again that a majority follows the leader). Then `REMOVE` waits until
+//! the removal is settled (`raft::removal`). A leader that is to be removed hands leadership
+//! over, and its caller retries.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -21,17 +22,18 @@ use crate::state::nodes::state::NAME_BYTES_MAX;
 
 /// The time limit of ADD COORDINATOR for the new member to become a voter.
 const VOTES_WITHIN: Duration = Duration::from_secs(20);
-/// The time limit of a change for the check that the leader's directory is not an older copy.
+/// The time for which a change of the members waits until it is certain that the leader's
+/// directory is not an older copy.
 const TRUSTED_WITHIN: Duration = Duration::from_secs(20);
-/// The time limit of REMOVE COORDINATOR for messages of members that have sent nothing to a new
-/// leader yet.
+/// The time for which REMOVE COORDINATOR waits for messages of members that have sent nothing to
+/// a new leader yet.
 const HEARD_WITHIN: Duration = Duration::from_secs(3);
 /// The silence after which a member counts as dead, in ms. The leader receives messages of each
 /// member ten times per second.
 const DEAD_MS_MIN: u64 = 2_000;
-/// The time limit for a change of leadership.
+/// The time limit for a change of leadership, after which the hand-over has failed.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(2);
-/// The interval between two checks.
+/// The interval between two checks of a condition that a statement waits for.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Changes the members, or forwards the change to the leader.
@@ -42,23 +44,23 @@ pub(super) async fn change_members(
     if let Some(leader) = member.forward_to()? {
         return leader.change_members(change).await;
     }
-    wait_trusted(member).await?;
+    wait_not_older_copy(member).await?;
     match change {
         CoordinatorChange::Add { node, address } => add(member, node, address).await,
         CoordinatorChange::Remove { node } => remove(member, node).await,
     }
 }
 
-/// Waits until it is certain that the coordinator is not an older copy of itself, which must not
-/// change the members.
-async fn wait_trusted(member: &Member) -> Result<()> {
+/// Waits until it is certain that the coordinator is not an older copy of itself. An older copy
+/// must not change the members.
+async fn wait_not_older_copy(member: &Member) -> Result<()> {
     let deadline = Instant::now() + TRUSTED_WITHIN;
     loop {
         let now_ms = member.now_ms();
         let is_held = member.as_leader(|leader| {
             let view = member.replica.view();
-            leader.check_newest(&view.state)?;
-            Ok(leader.is_held(&view.state, now_ms))
+            leader.check_not_older_copy(&view.state)?;
+            Ok(leader.waits_for_reports(&view.state, now_ms))
         })?;
         if !is_held {
             return Ok(());
@@ -72,6 +74,7 @@ async fn wait_trusted(member: &Member) -> Result<()> {
     }
 }
 
+/// Adds a member, and waits until it votes.
 async fn add(member: &Member, node: NodeId, address: String) -> Result<CoordinatorChanged> {
     check_address(&address)?;
     let deadline = Instant::now() + VOTES_WITHIN;
@@ -89,10 +92,10 @@ async fn add(member: &Member, node: NodeId, address: String) -> Result<Coordinat
     loop {
         let is_voter = members.borrow_and_update().is_voter(node);
         if is_voter {
-            return Ok(changed(member, None));
+            return Ok(change_answer(member, None));
         }
         if Instant::now() >= deadline {
-            return Ok(changed(member, Some(lacks(member, node, &address))));
+            return Ok(change_answer(member, Some(missing_vote_reason(member, node, &address))));
         }
         // The next leader continues; the caller sends the request there.
         if member.forward_to()?.is_some() {
@@ -102,12 +105,13 @@ async fn add(member: &Member, node: NodeId, address: String) -> Result<Coordinat
     }
 }
 
-fn changed(member: &Member, lacks: Option<String>) -> CoordinatorChanged {
+/// Returns the answer to a change; `lacks` tells why a new member does not vote yet.
+fn change_answer(member: &Member, lacks: Option<String>) -> CoordinatorChanged {
     CoordinatorChanged { lacks, catalog_cas: member.replica.view().catalog.cas }
 }
 
-/// Returns the reason why a learner does not vote yet.
-fn lacks(member: &Member, node: NodeId, address: &str) -> String {
+/// Returns a text that tells why a learner does not vote yet.
+fn missing_vote_reason(member: &Member, node: NodeId, address: &str) -> String {
     let now_ms = member.now_ms();
     let silent_ms = member.members_silent_ms(now_ms).get(&node).copied();
     match silent_ms.is_none_or(|ms| ms >= DEAD_MS_MIN) {
@@ -134,7 +138,8 @@ fn check_address(address: &str) -> Result<()> {
     Ok(())
 }
 
-/// Proposes a change until a deadline. It may have to wait for the end of another change.
+/// Proposes a change, again and again until a deadline, because it may have to wait for the end
+/// of another change.
 async fn change_until(member: &Member, change: &MemberChange, deadline: Instant) -> Result<()> {
     loop {
         match member.raft.change(change.clone()).await {
@@ -148,6 +153,7 @@ async fn change_until(member: &Member, change: &MemberChange, deadline: Instant)
     }
 }
 
+/// Returns true if a change has been applied.
 fn is_made(members: &Members, change: &MemberChange) -> bool {
     match change {
         MemberChange::Add { node, .. } => members.contains(*node),
@@ -156,6 +162,7 @@ fn is_made(members: &Members, change: &MemberChange) -> bool {
     }
 }
 
+/// Removes a member, and waits until the removal is settled.
 async fn remove(member: &Member, node: NodeId) -> Result<CoordinatorChanged> {
     if member.members().is_removed(node) {
         return wait_settled(member).await;
@@ -172,8 +179,8 @@ async fn remove(member: &Member, node: NodeId) -> Result<CoordinatorChanged> {
     wait_settled(member).await
 }
 
-/// Waits until the remaining members have the removal on disk. A caller that retries finds the
-/// removal already applied.
+/// Waits until a majority of the remaining members has the removal on disk. A caller that
+/// retries, after the removal was applied, only waits.
 async fn wait_settled(member: &Member) -> Result<CoordinatorChanged> {
     let deadline = Instant::now() + HEARD_WITHIN;
     while !member.raft.has_settled() {
@@ -186,11 +193,12 @@ async fn wait_settled(member: &Member) -> Result<CoordinatorChanged> {
         }
         sleep(LOOK).await;
     }
-    Ok(changed(member, None))
+    Ok(change_answer(member, None))
 }
 
-/// Waits until a majority of the remaining voters has sent a message, or refuses the removal.
-/// Earlier messages do not count: their senders may have failed since.
+/// Waits until a majority of the remaining voters has sent a message since the call. Refuses the
+/// removal if that takes too long. Earlier messages do not count: their senders may have failed
+/// since.
 async fn wait_majority(member: &Member, node: NodeId, after: &Members) -> Result<()> {
     let (deadline, began_ms) = (Instant::now() + HEARD_WITHIN, member.now_ms());
     loop {
@@ -227,7 +235,8 @@ fn no_majority(node: NodeId, dead: &[NodeId]) -> Error {
     )
 }
 
-/// Hands leadership over. Returns the error that directs the caller to the next leader.
+/// Hands leadership over to another member. Returns the error that directs the caller to the new
+/// leader.
 async fn hand_over(member: &Member) -> Result<Error> {
     let to = member.raft.hand_over().await?;
     let mut role = member.raft.role();

@@ -1,14 +1,18 @@
 //! Fixes moments ([`proto::model::moment`]), and returns the epochs in force at them.
 //!
-//! A round queries all projectors for the places of their buckets, passes new places to the leader's plans as SYNC does, with a waiter for
-//! each, and ends when epochs cover all of them. The index that the leader has applied then is the moment. The places themselves prove that
-//! it covers what was acknowledged, so a leader that was deposed meanwhile gives no wrong answer.
+//! A moment is fixed by a round of queries. A round queries all projectors for the ends of the
+//! histories of their buckets (*places*). It passes new places to the leader's plans as SYNC
+//! does, registers a waiter for each, and ends when epochs cover all of them. The index that the
+//! leader has applied then is the moment. The places themselves prove that the moment covers all
+//! writes that were acknowledged before, so a leader that was deposed meanwhile gives no wrong
+//! answer.
 //!
-//! A bucket that does not answer in time is *held*: it keeps its epoch, and later rounds do not wait for it before it answers again. So a
-//! damaged bucket or a lost projector delays one round and not every transaction.
+//! A bucket that does not answer in time is *held*: the round ends without a new epoch of it, and
+//! later rounds do not wait for it before it answers again. So a damaged bucket or a lost
+//! projector delays one round and not every transaction.
 //!
-//! A bucket in which a commit of a producer has been open for over a second is held as well. Only the bucket of the transaction's first
-//! read is waited for as long as its caller waits.
+//! A bucket in which a commit of a producer has been open for over a second is held as well. Only
+//! the bucket of the transaction's first read is waited for as long as its caller waits.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -24,22 +28,25 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::covering::EpochWaiter;
 use crate::leader::driver::member::Member;
-use crate::leader::driver::rounds::RoundEnd;
-use crate::leader::epochs::moment_round::{WantedPlace, WantedProgress, is_whole, known_places};
+use crate::leader::driver::rounds::MomentRoundResult;
+use crate::leader::epochs::moment_round::{
+    WantedPlace, WantedProgress, covers_owned_vbuckets, known_places,
+};
 use crate::raft::not_leader;
 
-/// The time limit for the answer of a projector if all of its buckets are held.
+/// The time limit for the answer of a projector whose buckets all failed to answer in an earlier
+/// round.
 const HELD_WAIT: Duration = Duration::from_millis(20);
 /// The pause before a projector is queried again for the buckets missing in its answer.
 const ASK_PAUSE: Duration = Duration::from_millis(20);
 /// The time limit of a round for epochs that cover the answers: longer than an election.
 const COVER_WAIT: Duration = Duration::from_secs(5);
-/// The interval between two checks of places that no epoch covers yet.
+/// The interval between two checks of the places that no epoch covers yet.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
-/// The time limit for a member to apply a moment that another member has returned.
+/// The time limit for a member to apply the log up to a moment that another member has fixed.
 const APPLY_WAIT: Duration = Duration::from_secs(2);
 
-/// Runs rounds, each when callers wait for one.
+/// Runs rounds that fix moments, one after another, each when callers wait for one.
 pub(super) async fn run_rounds(member: Arc<Member>) -> Infallible {
     let mut held = BTreeSet::new();
     loop {
@@ -55,7 +62,9 @@ pub(super) async fn run_rounds(member: Arc<Member>) -> Infallible {
     }
 }
 
-async fn run_round(member: &Member, held: &BTreeSet<BucketId>) -> Result<RoundEnd> {
+/// Runs one round. The buckets in `held` did not answer in earlier rounds, so the round does not
+/// wait for them.
+async fn run_round(member: &Member, held: &BTreeSet<BucketId>) -> Result<MomentRoundResult> {
     let now_ms = member.now_ms();
     let (known, silent) = member.as_leader(|leader| {
         let view = member.replica.view();
@@ -67,29 +76,29 @@ async fn run_round(member: &Member, held: &BTreeSet<BucketId>) -> Result<RoundEn
         let awaited = |known: &&KnownPlace| !is_silent && !held.contains(&known.bucket);
         let awaited = open.iter().filter(awaited).map(|known| known.bucket).collect();
         let asked = ProjectorQueries { member, projector, open, awaited, wanted: Vec::new() };
-        asked.finish(give_up)
+        asked.query_until_covered(give_up)
     });
     let held = future::try_join_all(of_each).await?.into_iter().flatten().collect();
-    Ok(RoundEnd { at: member.replica.view().state.position(), held })
+    Ok(MomentRoundResult { at: member.replica.view().state.position(), held })
 }
 
-/// The queries of a round to one projector.
+/// The queries of a round to one projector, and the state of its buckets.
 struct ProjectorQueries<'a> {
     member: &'a Member,
     projector: NodeId,
-    /// The buckets without an answer.
+    /// The buckets whose place the projector has not returned yet.
     open: Vec<KnownPlace>,
-    /// The buckets that the round waits for.
+    /// The buckets whose answer the round waits for.
     awaited: BTreeSet<BucketId>,
     /// The places that epochs must cover, each with its waiter at the leader.
     wanted: Vec<(WantedPlace, EpochWaiter<'a>)>,
 }
 
 impl<'a> ProjectorQueries<'a> {
-    /// Queries the projector until all awaited buckets have answered, and waits until epochs cover
-    /// the answers. Returns the buckets that are held.
-    async fn finish(mut self, give_up: Instant) -> Result<BTreeSet<BucketId>> {
-        self.ask(give_up).await?;
+    /// Queries the projector until all awaited buckets have answered, and waits until epochs
+    /// cover the answers. Returns the buckets that did not answer or that no epoch covers.
+    async fn query_until_covered(mut self, give_up: Instant) -> Result<BTreeSet<BucketId>> {
+        self.query_places(give_up).await?;
         let unanswered = self.open.iter().map(|known| known.bucket).collect::<Vec<_>>();
         let mut held = self.wait_covered(Instant::now()).await?;
         held.extend(unanswered);
@@ -100,7 +109,8 @@ impl<'a> ProjectorQueries<'a> {
         self.open.iter().any(|known| self.awaited.contains(&known.bucket))
     }
 
-    async fn ask(&mut self, give_up: Instant) -> Result<()> {
+    /// Queries the projector until all awaited buckets have answered or the time is over.
+    async fn query_places(&mut self, give_up: Instant) -> Result<()> {
         let Some(node) = self.member.replica.view().state.node(self.projector).cloned() else {
             return Ok(());
         };
@@ -121,7 +131,7 @@ impl<'a> ProjectorQueries<'a> {
         }
     }
 
-    /// Passes new places to the leader's plans.
+    /// Passes the places in an answer to the leader's plans, and registers a waiter for each.
     fn record(&mut self, places: Places) -> Result<()> {
         let Places { changed, unanswered } = places;
         let now_ms = self.member.now_ms();
@@ -131,7 +141,7 @@ impl<'a> ProjectorQueries<'a> {
             let mut open: BTreeSet<BucketId> = unanswered.into_iter().collect();
             for (place, report) in changed {
                 let bucket = report.bucket;
-                if !is_whole(&view.state, self.projector, (bucket, &place.kept)) {
+                if !covers_owned_vbuckets(&view.state, self.projector, (bucket, &place.kept)) {
                     open.insert(bucket);
                 }
                 let wanted = WantedPlace::new(&view.state, bucket, place);
@@ -141,7 +151,9 @@ impl<'a> ProjectorQueries<'a> {
                 }
                 let cut = wanted.place.durable.clone();
                 let waiter = leader.stability.add_waiter(bucket, cut);
-                if let Err(error) = leader.sync(&view.state, self.projector, report, now_ms) {
+                if let Err(error) =
+                    leader.record_sync_report(&view.state, self.projector, report, now_ms)
+                {
                     tracing::debug!(%bucket, %error, "a place does not fit");
                 }
                 self.wanted.push((wanted, EpochWaiter(member, waiter)));
@@ -156,8 +168,8 @@ impl<'a> ProjectorQueries<'a> {
         Ok(())
     }
 
-    /// Waits until epochs cover all places. Once only buckets are left that were already held, it
-    /// waits only briefly. Returns the buckets that are held.
+    /// Waits until epochs cover all places, or until the time is over. The time is short if the
+    /// round awaits none of the remaining buckets. Returns the buckets that no epoch covers.
     async fn wait_covered(&mut self, began: Instant) -> Result<BTreeSet<BucketId>> {
         let member = self.member;
         let mut changes = member.replica.changes();
@@ -166,7 +178,7 @@ impl<'a> ProjectorQueries<'a> {
         loop {
             changes.mark_unchanged();
             role.mark_unchanged();
-            self.look(&mut held);
+            self.remove_covered_places(&mut held);
             if self.wanted.is_empty() {
                 return Ok(held);
             }
@@ -192,8 +204,9 @@ impl<'a> ProjectorQueries<'a> {
         }
     }
 
-    /// Removes the places that need no more waiting. A bucket that is being rolled back is held.
-    fn look(&mut self, held: &mut BTreeSet<BucketId>) {
+    /// Removes the places that epochs cover. Also removes the places of buckets that are being
+    /// rolled back, and adds these buckets to `held`.
+    fn remove_covered_places(&mut self, held: &mut BTreeSet<BucketId>) {
         let progress: Vec<_> = {
             let view = self.member.replica.view();
             self.wanted.iter().map(|(wanted, _)| wanted.progress(&view.state)).collect()
@@ -218,13 +231,13 @@ impl<'a> ProjectorQueries<'a> {
         if let Some(leader) = self.member.leader().as_mut()
             && !suspects.is_empty()
         {
-            leader.suspect(suspects);
+            leader.schedule_queries(suspects);
             self.member.suspect_found.notify_one();
         }
     }
 }
 
-/// Fixes a moment, and returns it with the epoch in force in a bucket.
+/// Fixes a moment, and returns it with the epoch that is in force at it in a bucket.
 pub(super) async fn fix_moment(
     member: &Member,
     bucket: BucketId,
@@ -237,23 +250,26 @@ pub(super) async fn fix_moment(
             let left_ms = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
             return leader.moment(bucket, at_least, left_ms).await;
         }
-        member.as_leader(|leader| leader.check_lasting(&member.replica.view().state))?;
+        member
+            .as_leader(|leader| leader.check_no_lasting_evidence(&member.replica.view().state))?;
         let ended = timeout_at(deadline, member.rounds.next()).await;
-        let RoundEnd { at, held } = ended.map_err(|_| no_moment(member, bucket))??;
-        if !held.contains(&bucket) && !member.is_doubted() {
+        let MomentRoundResult { at, held } =
+            ended.map_err(|_| no_moment_error(member, bucket))??;
+        if !held.contains(&bucket) && !member.may_be_older_copy() {
             let found = member.replica.view().state.epoch_at(bucket, &Moment::at(at))?;
             if let Some(epoch) = found.filter(|epoch| at_least <= *epoch) {
                 return Ok(FixedMoment { at, epoch });
             }
         }
         if Instant::now() + ASK_PAUSE >= deadline {
-            return Err(no_moment(member, bucket));
+            return Err(no_moment_error(member, bucket));
         }
         sleep(ASK_PAUSE).await;
     }
 }
 
-fn no_moment(member: &Member, bucket: BucketId) -> Error {
+/// Returns the error for a moment that could not be fixed in time.
+fn no_moment_error(member: &Member, bucket: BucketId) -> Error {
     let bucket = member.replica.view().state.bucket_text(bucket);
     Error::unavailable(format!("{bucket}: no epoch covers its end within the time-out"))
         .with_hint("the source or its projector may be behind; try again")

@@ -25,7 +25,7 @@ fn covered(member: &Coordinator, bucket: BucketId, epoch: Epoch) -> u64 {
 async fn a_moment_covers_all_buckets_and_a_silent_projector_delays_one_round() {
     const ONE: BucketId = BucketId(1);
     const TWO: BucketId = BucketId(2);
-    let mut world = World::with_bucket().await;
+    let mut world = TestWorld::with_bucket().await;
     world.propose(Command::RegisterNode(RegisterNode { node: node(11, Role::Projector) })).await;
     assert_eq!(world.propose(create_bucket("two")).await, Outcome::Bucket(TWO));
     let (_, leader) = world.leader().await;

@@ -21,7 +21,7 @@ use crate::raft::members::MEMBERS_MAX;
 use crate::raft::wire::QUEUE_BYTES_MAX;
 use crate::raft::{PeerTransport, RaftMessage};
 
-/// The limit of messages that wait for one member.
+/// The limit of messages that wait for one other member.
 const QUEUE_MAX: usize = 512;
 /// The size limit of one call, in bytes, unless a single message is larger.
 const CALL_BYTES_MAX: usize = 1 << 20;
@@ -33,14 +33,15 @@ const SNAPSHOT_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The limit of queues: one for each member, and as many for former members.
 const QUEUES_MAX: usize = 2 * MEMBERS_MAX;
 
-/// The queues to the other members. A queue, and its sending task, begin with the first message. A
-/// cancelled task loses the waiting messages.
+/// The queues of messages to the other members. A queue, with its sending task, is created with
+/// the first message. A task that is cancelled loses the waiting messages.
 pub struct Peers {
     env: Env,
     directory: Arc<dyn Directory>,
     queues: Mutex<BTreeMap<NodeId, Queue>>,
 }
 
+/// The queue of messages to one member.
 struct Queue {
     waiting: Sender<QueuedMessage>,
     bytes: Budget,
@@ -54,16 +55,17 @@ impl Queue {
     }
 }
 
-/// A waiting message, and its reserved room in the queue.
+/// A waiting message, and the bytes of the queue that are reserved for it.
 type QueuedMessage = (RaftMessage, Reservation);
 
 impl Peers {
-    /// Creates the queues; none exists before its first message.
+    /// Creates the object without queues: each is created with its first message.
     pub fn new(env: &Env, directory: &Arc<dyn Directory>) -> Arc<Self> {
         let (env, directory) = (env.clone(), Arc::clone(directory));
         Arc::new(Self { env, directory, queues: Mutex::default() })
     }
 
+    /// Creates the queue to a member, and starts its task.
     fn open(&self, peer: NodeId) -> Queue {
         let (waiting, receiver) = async_channel::bounded(QUEUE_MAX);
         let directory = Arc::clone(&self.directory);
@@ -98,6 +100,7 @@ impl PeerTransport for Peers {
     }
 }
 
+/// Sends the waiting messages to a member, again and again.
 async fn send_all(directory: Arc<dyn Directory>, peer: NodeId, queue: Receiver<QueuedMessage>) {
     while let Ok((first, _room)) = queue.recv().await {
         match send_some(&directory, peer, first, &queue).await {

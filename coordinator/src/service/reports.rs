@@ -4,8 +4,9 @@ use proto::rpc::api::{Heartbeat, HeartbeatReply, RoleReport, SyncReply, SyncRepo
 use proto::{Error, ErrorCode, Result};
 
 use crate::leader::driver::member::Member;
-use crate::state::nodes::taken;
+use crate::state::nodes::node_id_taken_error;
 
+/// Handles SYNC: records the reports of a projector, or forwards them to the leader.
 pub(super) async fn sync(member: &Member, report: SyncReport) -> Result<SyncReply> {
     if let Some(leader) = member.forward_to()? {
         return leader.sync(report).await;
@@ -19,7 +20,9 @@ pub(super) async fn sync(member: &Member, report: SyncReport) -> Result<SyncRepl
         leader.record_halved(report.projector, report.halved);
         // An invalid report of one bucket does not suppress the others.
         reported
-            .map(|reported| leader.sync(&view.state, report.projector, reported, now_ms))
+            .map(|reported| {
+                leader.record_sync_report(&view.state, report.projector, reported, now_ms)
+            })
             .fold(Ok(()), Result::and)?;
         if leader.has_suspects() {
             member.suspect_found.notify_one();
@@ -31,6 +34,7 @@ pub(super) async fn sync(member: &Member, report: SyncReport) -> Result<SyncRepl
     Ok(reply)
 }
 
+/// Handles a heartbeat: records it, or forwards it to the leader.
 pub(super) async fn heartbeat(member: &Member, mut heartbeat: Heartbeat) -> Result<HeartbeatReply> {
     if let Some(leader) = member.forward_to()? {
         return leader.heartbeat(heartbeat).await;
@@ -53,9 +57,9 @@ pub(super) async fn heartbeat(member: &Member, mut heartbeat: Heartbeat) -> Resu
         let holder = view.state.proof(heartbeat.node);
         let is_other = holder.is_some() && holder != heartbeat.proof;
         if is_other || known.role != heartbeat.report.role() {
-            return Err(taken(heartbeat.node, Some(known)));
+            return Err(node_id_taken_error(heartbeat.node, Some(known)));
         }
-        leader.judge_mark(&view.state, &heartbeat, now_ms)?;
+        leader.check_same_process(&view.state, &heartbeat, now_ms)?;
         let news = leader.record_heartbeat(heartbeat, now_ms);
         let silent = leader.silent_nodes(&view.state, now_ms);
         Ok((news, HeartbeatReply { silent, moment: view.state.position() }))

@@ -32,7 +32,7 @@ mod test_cluster;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ddl_survives_a_change_of_leader_and_is_executed_once() {
-    let mut world = World::with_bucket().await;
+    let mut world = TestWorld::with_bucket().await;
     let (first, _) = world.leader().await;
     world.stop(first);
     let began = Instant::now();
@@ -50,20 +50,23 @@ async fn ddl_survives_a_change_of_leader_and_is_executed_once() {
     world.start(first).await;
     let cas = leader.member.replica.view().state.cas();
     let behind = || {
-        let members = world.any();
+        let members = world.running_members();
         members.iter().any(|member| member.member.replica.view().state.cas() < cas)
     };
     while behind() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let states: Vec<_> =
-        world.any().iter().map(|member| member.member.replica.view().catalog.clone()).collect();
+    let states: Vec<_> = world
+        .running_members()
+        .iter()
+        .map(|member| member.member.replica.view().catalog.clone())
+        .collect();
     assert!(states.len() == 3 && states.iter().all(|state| *state == states[0]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_does_not_know_where_its_leader_is_asks_the_others() {
-    let mut world = World::with_bucket().await;
+    let mut world = TestWorld::with_bucket().await;
     let (leader, leading) = world.leader().await;
     let id = world.follower().await.member.config.node;
     world.stop(id);
@@ -83,7 +86,7 @@ async fn a_member_that_does_not_know_where_its_leader_is_asks_the_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn epochs_reach_every_watcher_and_waiters_are_answered_at_once() {
-    let world = World::with_bucket().await;
+    let world = TestWorld::with_bucket().await;
     let follower = world.follower().await;
     let mut watch = follower.watch(WatchKind::CatalogAndEpochs).await.unwrap();
 
@@ -140,7 +143,7 @@ async fn epochs_reach_every_watcher_and_waiters_are_answered_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_leader_goes_on_from_the_first_report_that_it_hears() {
-    let world = World::with_bucket().await;
+    let world = TestWorld::with_bucket().await;
     let (first, _) = world.leader().await;
     *world.cluster.positions.lock().unwrap() = 9;
     world.stop(first);
@@ -167,13 +170,13 @@ async fn a_new_leader_goes_on_from_the_first_report_that_it_hears() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_serves_scans_once_its_slices_do() {
-    let mut world = World::with_bucket().await;
+    let mut world = TestWorld::with_bucket().await;
     world.propose(create_index(spec("i"))).await;
     let follower = world.follower().await;
     let mut watch = follower.watch(WatchKind::CatalogAndEpochs).await.unwrap();
     let generation = generation(&world.leader().await.1);
     for id in [20, 21] {
-        follower.heartbeat(indexer_says((id, generation), 0..4, vec![])).await.unwrap();
+        follower.heartbeat(indexer_heartbeat((id, generation), 0..4, vec![])).await.unwrap();
     }
     let served = async {
         loop {
@@ -213,8 +216,8 @@ async fn beat(member: &Coordinator) -> Arc<Catalog> {
         trouble: None,
     };
     let shows = moves.iter().map(|m| m.slice.0);
-    let new = indexer_says((22, generation), shows, moves.iter().map(shown).collect());
-    let old = [20, 21].map(|id| indexer_says((id, generation), 0..4, vec![]));
+    let new = indexer_heartbeat((22, generation), shows, moves.iter().map(shown).collect());
+    let old = [20, 21].map(|id| indexer_heartbeat((id, generation), 0..4, vec![]));
     for said in old.into_iter().chain([new]) {
         if let Err(error) = member.heartbeat(said).await {
             assert!(error.is_retry() || error.code == ErrorCode::Unknown, "{error}");
@@ -238,7 +241,7 @@ async fn beat_until(member: &Coordinator, wish: impl Fn(&Catalog) -> bool) -> Ar
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slices_move_to_a_new_node_when_the_copies_agree() {
-    let mut world = World::with_bucket().await;
+    let mut world = TestWorld::with_bucket().await;
     world.propose(create_index(spec("i"))).await;
     let follower = world.follower().await;
     let serves = |catalog: &Catalog| {
@@ -278,7 +281,7 @@ async fn slices_move_to_a_new_node_when_the_copies_agree() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invalid_calls_are_refused() {
-    let world = World::with_bucket().await;
+    let world = TestWorld::with_bucket().await;
     let (_, leader) = world.leader().await;
     let (index, id) = (IndexId(1), MoveId(1));
     let leaders_own = [
@@ -296,14 +299,14 @@ async fn invalid_calls_are_refused() {
     assert_eq!(leader.sync(bad).await.unwrap_err().code, ErrorCode::InvalidParameter);
 
     let config = leader.member.config.clone();
-    let directory = Arc::new(Local(world.cluster.clone(), Mutex::default()));
+    let directory = Arc::new(LocalDirectory(world.cluster.clone(), Mutex::default()));
     let second = Coordinator::start(config, Env::real(), directory).await.err().unwrap();
     assert!(second.message.contains("in use"), "{second}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_is_cut_off_ends_its_watches() {
-    let world = World::new().await;
+    let world = TestWorld::new().await;
     let (leader, member) = world.leader().await;
     let mut watch = member.watch(WatchKind::CatalogAndEpochs).await.unwrap();
     (1..=3).map(NodeId).filter(|id| *id != leader).for_each(|id| world.stop(id));
@@ -329,7 +332,7 @@ async fn a_member_whose_disk_fails_stops_and_says_so() {
     env.spawner = Env::real().spawner;
     let config = Config::new(NodeId(1), vec![(NodeId(1), "member:1".into())], "/data/one".into());
     let cluster = Arc::new(Cluster::default());
-    let directory = Arc::new(Local(cluster, Mutex::default()));
+    let directory = Arc::new(LocalDirectory(cluster, Mutex::default()));
     let member = Coordinator::start(config, env, directory).await.unwrap();
     let request =
         |id| Proposal::from(Command::RegisterNode(RegisterNode { node: node(id, Role::Indexer) }));
@@ -350,9 +353,9 @@ async fn a_member_whose_disk_fails_stops_and_says_so() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_in_the_log_of_a_member_ends_its_process() {
-    let (env, disk, mut ends) = proto::env::sim::process(1);
+    let (env, disk, mut ends) = proto::env::sim::real_env_with_sim_fs(1);
     let config = Config::new(NodeId(1), vec![(NodeId(1), "member:1".into())], "/data/one".into());
-    let directory = Arc::new(Local(Arc::new(Cluster::default()), Mutex::default()));
+    let directory = Arc::new(LocalDirectory(Arc::new(Cluster::default()), Mutex::default()));
     let member = Coordinator::start(config, env, directory).await.unwrap();
     let mut end = None;
     for id in 20..40 {

@@ -11,8 +11,8 @@ use proto::rpc::command::{Command, Outcome, Proposal, RequestId, SkipEpochs};
 /// The pause before the next try.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Proposes the command until a leader has executed it. The request id ensures that it is executed
-/// once, even if answers are lost.
+/// Proposes the command `SkipEpochs` until a leader has executed it. The request id ensures that
+/// the command is executed once, even if answers are lost.
 pub(super) async fn skip_epochs(coordinator: Weak<dyn CoordinatorApi>, client: u64) -> Infallible {
     while let Some(member) = coordinator.upgrade() {
         let request = RequestId { client, sequence: 1 };

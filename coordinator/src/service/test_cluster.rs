@@ -1,4 +1,5 @@
-//! Coordinators in one process, with a projector and indexers whose answers a test sets.
+//! A cluster for tests: coordinators in one process, with a projector and indexers whose answers
+//! a test sets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,23 +28,24 @@ use tempfile::TempDir;
 use super::super::*;
 use crate::state::tests::{create_bucket, node};
 
-/// The running members, and the state of the projector.
+/// The running members, and the answers of the simulated projectors and indexers.
 #[derive(Default)]
 pub(super) struct Cluster {
     pub(super) members: Mutex<BTreeMap<NodeId, Arc<Coordinator>>>,
     pub(super) positions: Mutex<u64>,
-    /// The position of all buckets except the first.
+    /// The seqno that projectors report for all buckets except the first.
     pub(super) elsewhere: Mutex<u64>,
-    /// The projector that does not answer, if any.
+    /// The projector that does not answer calls, if any.
     pub(super) silent: Mutex<Option<NodeId>>,
     /// The indexer whose copies have another checksum, if any.
     pub(super) differs: Mutex<Option<NodeId>>,
 }
 
-/// A member's connections to the cluster, without the members whose addresses it does not know.
-pub(super) struct Local(pub(super) Arc<Cluster>, pub(super) Mutex<BTreeSet<NodeId>>);
+/// A member's clients of the other processes. The set contains the coordinators whose addresses
+/// the member does not know.
+pub(super) struct LocalDirectory(pub(super) Arc<Cluster>, pub(super) Mutex<BTreeSet<NodeId>>);
 
-impl Directory for Local {
+impl Directory for LocalDirectory {
     fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
         self.0.members.lock().unwrap().values().next().unwrap().clone()
     }
@@ -69,7 +71,7 @@ impl Directory for Local {
     }
 }
 
-/// A simulated projector that only returns positions.
+/// A simulated projector that only returns positions. Other calls fail.
 pub(super) struct Projector(Arc<Cluster>, NodeId);
 
 impl Projector {
@@ -80,22 +82,23 @@ impl Projector {
     }
 }
 
-pub(super) fn no<T>() -> Result<T> {
+/// Returns the error of a call that the tests do not use.
+pub(super) fn unused_call<T>() -> Result<T> {
     Err(Error::internal("not in this test"))
 }
 
 #[async_trait]
 impl ProjectorApi for Projector {
     async fn write(&self, _: WriteRequest) -> Result<WriteReply> {
-        no()
+        unused_call()
     }
 
     async fn get(&self, _: BucketId, _: Vec<String>) -> Result<Vec<Option<Bytes>>> {
-        no()
+        unused_call()
     }
 
     async fn push(&self, _: PushRequest) -> Result<PushReply> {
-        no()
+        unused_call()
     }
 
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
@@ -112,33 +115,33 @@ impl ProjectorApi for Projector {
     }
 
     async fn subscribe(&self, _: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
-        no()
+        unused_call()
     }
 
     async fn backfill(&self, _: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
-        no()
+        unused_call()
     }
 
     async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
-        no()
+        unused_call()
     }
 
     async fn copy(&self, _: CopyRequest) -> Result<CopyAnswer> {
-        no()
+        unused_call()
     }
 }
 
-/// A simulated indexer that only returns checksums.
+/// A simulated indexer that only returns checksums. Other calls fail.
 pub(super) struct Indexer(Arc<Cluster>, NodeId);
 
 #[async_trait]
 impl IndexerApi for Indexer {
     async fn scan(&self, _: ShardScan) -> Result<ResultStream<ShardBatch>> {
-        no()
+        unused_call()
     }
 
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
-        no()
+        unused_call()
     }
 
     async fn checksum(&self, _: SliceId, _: Epoch) -> Result<(u64, u64)> {
@@ -146,22 +149,24 @@ impl IndexerApi for Indexer {
     }
 
     async fn export(&self, _: ExportRequest) -> Result<ResultStream<ExportMessage>> {
-        no()
+        unused_call()
     }
 }
 
+/// Returns a cut at this seqno of the first of two vbuckets.
 pub(super) fn cut(seqno: u64) -> Cut {
     let position = Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) };
     Cut::from_positions(vec![position, Position::default()])
 }
 
-pub(super) struct World {
+/// A cluster of three coordinators, for a test.
+pub(super) struct TestWorld {
     pub(super) cluster: Arc<Cluster>,
     pub(super) dir: TempDir,
     pub(super) requests: u64,
 }
 
-impl World {
+impl TestWorld {
     pub(super) async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let world = Self { cluster: Arc::default(), dir, requests: 0 };
@@ -175,12 +180,12 @@ impl World {
         self.start_without(id, None).await;
     }
 
-    /// Starts a member that does not know the address of another one.
+    /// Starts a member. With `unknown`, it does not know the address of that other member.
     pub(super) async fn start_without(&self, id: NodeId, unknown: Option<NodeId>) {
         let members = (1..=3).map(|id| (NodeId(id), format!("member:{id}"))).collect();
         let config = Config::new(id, members, self.dir.path().join(id.to_string()));
         let unknown = Mutex::new(unknown.into_iter().collect());
-        let directory = Arc::new(Local(self.cluster.clone(), unknown));
+        let directory = Arc::new(LocalDirectory(self.cluster.clone(), unknown));
         let member = Coordinator::start(config, Env::real(), directory).await.unwrap();
         self.cluster.members.lock().unwrap().insert(id, member);
     }
@@ -189,7 +194,8 @@ impl World {
         self.cluster.members.lock().unwrap().remove(&id);
     }
 
-    pub(super) fn any(&self) -> Vec<Arc<Coordinator>> {
+    /// Returns the running members.
+    pub(super) fn running_members(&self) -> Vec<Arc<Coordinator>> {
         self.cluster.members.lock().unwrap().values().cloned().collect()
     }
 
@@ -197,7 +203,7 @@ impl World {
     pub(super) async fn leader(&self) -> (NodeId, Arc<Coordinator>) {
         for _ in 0..1000 {
             let leads = |member: &Arc<Coordinator>| member.member.leader().is_some();
-            if let Some(member) = self.any().into_iter().find(leads) {
+            if let Some(member) = self.running_members().into_iter().find(leads) {
                 return (member.member.config.node, member);
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -207,7 +213,10 @@ impl World {
 
     pub(super) async fn follower(&self) -> Arc<Coordinator> {
         let (leader, _) = self.leader().await;
-        self.any().into_iter().find(|member| member.member.config.node != leader).unwrap()
+        self.running_members()
+            .into_iter()
+            .find(|member| member.member.config.node != leader)
+            .unwrap()
     }
 
     /// Sends a request until it is answered, as a client does.
@@ -216,7 +225,7 @@ impl World {
         let request = RequestId { client: 77, sequence: self.requests };
         let request = Proposal::from(command).with_request(request);
         for attempt in 0..1000 {
-            let members = self.any();
+            let members = self.running_members();
             let applied = members[attempt % members.len()].propose(request.clone()).await;
             match applied.map(|applied| applied.outcome) {
                 Ok(Outcome::Refused(error)) => panic!("refused: {error}"),
@@ -230,6 +239,7 @@ impl World {
         panic!("no member answers");
     }
 
+    /// Creates a cluster with a projector, two indexers and a bucket.
     pub(super) async fn with_bucket() -> Self {
         let mut world = Self::new().await;
         for info in [node(10, Role::Projector), node(20, Role::Indexer), node(21, Role::Indexer)] {
@@ -241,9 +251,9 @@ impl World {
     }
 }
 
-/// Returns the heartbeat of an indexer that has applied epoch 1, serves these slices of index 1,
-/// and is the target of moves.
-pub(super) fn indexer_says(
+/// Returns the heartbeat of an indexer that has applied epoch 1 and serves these slices of index
+/// 1. `moves` is the progress of the moves to it.
+pub(super) fn indexer_heartbeat(
     (id, generation): (u64, Generation),
     slices: impl IntoIterator<Item = u16>,
     moves: Vec<MoveProgress>,
@@ -272,12 +282,13 @@ pub(super) fn indexer_says(
     Heartbeat::new(node, 0, report)
 }
 
-/// Returns the generation of index "i", which is random.
+/// Returns the generation of index "i", whose number is random.
 pub(super) fn generation(member: &Coordinator) -> Generation {
     let view = member.member.replica.view();
     view.catalog.index("i").map_or(Generation(1), |index| index.generation)
 }
 
+/// Returns the report by which the projector has reached a seqno of the first bucket.
 pub(super) fn report(seqno: u64) -> SyncReport {
     SyncReport {
         projector: NodeId(10),

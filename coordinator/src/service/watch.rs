@@ -1,14 +1,14 @@
-//! Watches: the catalog and the epochs as a stream, from any member.
+//! Watches: streams of the catalog, the epochs or the users to other processes, from any member.
 //!
 //! A watch keeps no queue. It remembers what it has sent and, when the state changes, sends the
 //! difference. So a slow watcher delays no other and needs no memory. A watcher that has not
 //! requested epochs is not woken by them; users have a separate watch. Intermediate catalogs are
-//! skipped; epochs are not, as long as they are retained. The catalog is sent before the epochs of
-//! the same state, so that no watcher receives an epoch of an unknown bucket. A long history of
-//! epochs is split into several messages.
+//! skipped. Epochs are not skipped, as long as the state retains them. The catalog is sent before
+//! the epochs of the same state, so that no watcher receives an epoch of an unknown bucket. A
+//! long history of epochs is split into several messages.
 //!
-//! A member that is cut off sees no changes and knows no leader. It ends its watches after a while,
-//! so that the watchers connect to another member.
+//! A member that has no connection to the others sees no changes and knows no leader. It ends its
+//! watches after a while, so that the watchers connect to another member.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -29,20 +29,23 @@ use crate::replica::Replica;
 /// The size limit of a message of epochs, in bytes: a sixteenth of the largest message between
 /// processes.
 const MARKS_BYTES_MAX: usize = 4 << 20;
-/// The encoded size limit of a position, in bytes: two 64-bit numbers in their longest form.
-const POSITION_BYTES_MAX: usize = 20;
-/// The encoded size limit of a mark without its cut, in bytes: five 64-bit numbers in their longest
+/// The encoded size limit of a vbucket's position, in bytes: two 64-bit numbers in their longest
 /// form.
+const POSITION_BYTES_MAX: usize = 20;
+/// The encoded size limit of an epoch's record without its cut, in bytes: five 64-bit numbers in
+/// their longest form.
 const MARK_BYTES_MAX: usize = 50;
 /// The time for which a watch stays open without a leader: longer than an election.
 const LEADERLESS_MAX: Duration = Duration::from_secs(2);
 
+/// A stream to one watcher: the state that it has received, and the messages that it must
+/// receive.
 struct Watch {
     replica: Arc<Replica>,
     changes: watch::Receiver<u64>,
     /// The role of the member; closed when the member stops.
     role: watch::Receiver<RaftRole>,
-    /// The time at which the member lost sight of a leader; `None` while it knows one.
+    /// The time since which the member knows no leader; `None` while it knows one.
     leaderless: Option<Instant>,
     wanted: WatchKind,
     catalog_cas: Option<u64>,
@@ -51,8 +54,8 @@ struct Watch {
     waiting: VecDeque<WatchMessage>,
 }
 
-/// Returns a watch of a member. It ends with an error when the member stops or has had no leader
-/// for `LEADERLESS_MAX`.
+/// Returns the stream of changes for a watcher. The stream ends with an error when the member
+/// stops, or has known no leader for `LEADERLESS_MAX`.
 pub fn watch(
     replica: Arc<Replica>,
     role: watch::Receiver<RaftRole>,
@@ -97,8 +100,8 @@ impl Watch {
         }
     }
 
-    /// Waits for a change of the state. A change of leader does not concern a watcher; a lasting
-    /// lack of a leader does.
+    /// Waits for a change of the state. Returns an error when the member has known no leader for
+    /// `LEADERLESS_MAX`.
     async fn wait(&mut self) -> Result<(), Error> {
         let stopped = || Error::unavailable("this coordinator member has stopped");
         loop {
@@ -118,7 +121,7 @@ impl Watch {
         }
     }
 
-    /// Queues all parts of the state that were not sent yet.
+    /// Queues the messages with all changes that the watcher has not received.
     fn queue_changes(&mut self) {
         self.changes.mark_unchanged();
         let view = self.replica.view();
@@ -148,8 +151,8 @@ impl Watch {
     }
 }
 
-/// Iterates over messages of bounded size that contain epochs. Cuts are shared with the state until
-/// they are sent.
+/// Collects epochs into messages of bounded size. Cuts are shared with the state until they are
+/// sent.
 #[derive(Default)]
 struct Messages {
     full: Vec<Vec<EpochMark>>,
@@ -302,7 +305,7 @@ mod tests {
         let create = UserCommand::Create { name, secret: None, limits, fresh, first: true };
         let applied = propose(901, Command::Users(Box::new(create)));
         let changed = users(timeout(second, watch.next()).await.unwrap().unwrap().unwrap());
-        assert!(changed.named("ada").is_some());
+        assert!(changed.find_by_name("ada").is_some());
         assert!(
             matches!(applied.outcome, proto::rpc::command::Outcome::User { cas, .. } if cas == changed.cas)
         );

@@ -1,29 +1,30 @@
 //! Applies commands to the state, one by one, in the order of the log.
 
 use proto::plant::{self, Plant};
-use proto::rpc::command::{Command, Expected, Need, Outcome, Proposal};
+use proto::rpc::command::{Command, Expected, Outcome, Proposal, RequiredRights};
 use proto::{Error, ErrorCode, Result, of_command};
 
-use super::capacity::limits::beginning;
+use super::capacity::limits::longest_prefix;
 use super::consequence::Consequence;
 use super::context::StateContext;
 use super::decisions::Decisions;
 use super::effect::{Apply, Change, Effect};
 
-/// The length limit of a kept refusal and of its hint, in bytes. A refusal may quote a name of any
-/// length.
+/// The length limit, in bytes, of each text of a refusal that is stored for retries. A refusal
+/// may quote a name of any length.
 const REFUSAL_BYTES_MAX: usize = 1 << 10;
 
 impl StateContext {
-    /// Applies a proposal.
+    /// Applies a proposal at a position of the log. Returns the outcome, and the effects outside
+    /// of the state. A repeated request only returns its stored answer.
     pub fn apply(
         &mut self,
         position: u64,
         decided: &Decisions,
         proposal: &Proposal,
     ) -> (Outcome, Vec<Effect>) {
-        self.clock.reach(position);
-        self.clock.pass(decided.unix_ms);
+        self.clock.set_position(position);
+        self.clock.set_time(decided.unix_ms);
         if let Some(id) = proposal.request
             && let Some(answer) = self.requests.answer(id)
             && !plant::is(Plant::DoneTwice)
@@ -34,7 +35,7 @@ impl StateContext {
             Ok((outcome, effects)) => (outcome, effects),
             Err(error) => (Outcome::Refused(shortened(error)), Vec::new()),
         };
-        self.count(&effects);
+        self.count_change(&effects);
         let broken = || if effects.is_empty() { Ok(()) } else { self.check() };
         debug_assert_eq!(broken(), Ok(()), "after {:?}", proposal.command);
         if let Some(id) = proposal.request {
@@ -43,14 +44,14 @@ impl StateContext {
         (outcome, effects)
     }
 
-    /// Increments `cas` if a command had effects, and carries out the consequences of a changed
-    /// catalog or of changed users.
-    pub(super) fn count(&mut self, effects: &[Effect]) {
+    /// Increments `cas` if a command had effects. If the catalog or the users have changed, tells
+    /// the sub-states.
+    pub(super) fn count_change(&mut self, effects: &[Effect]) {
         if effects.is_empty() {
             return;
         }
         let of_catalog = effects.contains(&Effect::CatalogChanged);
-        let cas = self.clock.change(of_catalog);
+        let cas = self.clock.count_change(of_catalog);
         if of_catalog {
             self.carry_out(&Consequence::CatalogChanged);
         }
@@ -59,8 +60,8 @@ impl StateContext {
         }
     }
 
-    /// Runs the command of a proposal, unless the state from which it was made has changed
-    /// ([`Expected`]).
+    /// Applies the command of a proposal. Refuses it if the objects from which it was made have
+    /// changed since ([`Expected`]).
     fn run(&mut self, decided: &Decisions, proposal: &Proposal) -> Change {
         self.check_expected(proposal)?;
         of_command!(&proposal.command, command => command.apply(self, decided))
@@ -75,12 +76,12 @@ impl StateContext {
             }
             Expected::Sender => {
                 let named = match command.need() {
-                    Need::Oneself(name) | Need::OwnPassword(name) => Some(name),
+                    RequiredRights::Oneself(name) | RequiredRights::OwnPassword(name) => Some(name),
                     _ => None,
                 };
                 let found = named.zip(*sender);
                 let found =
-                    found.and_then(|(name, sender)| self.users.current().same(&name, sender));
+                    found.and_then(|(name, sender)| self.users.current().find_user(&name, sender));
                 let gone = || Error::new(ErrorCode::UnknownUser, "the user was dropped");
                 found.map(drop).ok_or_else(gone)
             }
@@ -88,10 +89,11 @@ impl StateContext {
     }
 }
 
-/// Truncates the texts of a refusal, which is kept for retries, to [`REFUSAL_BYTES_MAX`] each.
+/// Truncates the texts of a refusal to [`REFUSAL_BYTES_MAX`] each, because the refusal is stored
+/// for retries.
 fn shortened(mut error: Error) -> Error {
     for text in std::iter::once(&mut error.message).chain(&mut error.hint) {
-        text.truncate(beginning(text, REFUSAL_BYTES_MAX).len());
+        text.truncate(longest_prefix(text, REFUSAL_BYTES_MAX).len());
     }
     error
 }

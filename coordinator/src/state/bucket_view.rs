@@ -1,4 +1,4 @@
-//! A bucket as queries see it: its record and its stability timestamps.
+//! A bucket in the form that queries read: its record, its epochs and its history.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::state::epochs::history::EpochHistory;
 
-/// A bucket and its stability timestamps.
+/// A bucket: its record, its retained epochs, and the history of its source.
 #[derive(Clone, Copy, Debug)]
 pub struct BucketView<'a> {
     /// The record of the bucket, as it is in the catalog.
@@ -21,12 +21,12 @@ pub struct BucketView<'a> {
 }
 
 impl BucketView<'_> {
-    /// The stage of the bucket's rollback, if it is being rolled back.
-    pub fn stage(&self) -> Option<RollbackStage> {
+    /// Returns the stage of the bucket's rollback; `None` if it is not being rolled back.
+    pub fn rollback_stage(&self) -> Option<RollbackStage> {
         self.info.rollback.as_ref().map(|rollback| rollback.stage)
     }
 
-    /// Checks that a history has as many vbuckets as the bucket.
+    /// Checks that the history of a source has as many vbuckets as the bucket.
     pub fn check(&self, history: &SourceHistory) -> Result<()> {
         let BucketInfo { vbuckets, name, .. } = &**self.info;
         let (of_cut, of_logs) = (history.durable.vbuckets(), history.logs.iter().count());

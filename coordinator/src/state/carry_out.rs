@@ -1,15 +1,16 @@
-//! The one place where a command of one family changes the others.
+//! Passes the consequence of a command to all sub-states: the only place where a command of one
+//! family changes other families.
 
 use super::consequence::Consequence;
 use super::context::StateContext;
 use super::effect::Effect;
 
 impl StateContext {
-    /// Applies a consequence to all families in a fixed order; returns the effects outside of the
-    /// state.
+    /// Applies a consequence to all sub-states, in a fixed order. Returns the effects outside of
+    /// the state.
     pub(super) fn carry_out(&mut self, consequence: &Consequence) -> Vec<Effect> {
         if let Consequence::NumbersSkipped(above) = consequence {
-            self.clock.skip(*above);
+            self.clock.continue_above(*above);
         }
         let now = self.clock.now();
         self.buckets.on(consequence);

@@ -30,7 +30,7 @@ use super::requests::Requests;
 use super::users::state::UsersState;
 use super::versions::state::VersionsState;
 
-/// Everything that the cluster has agreed on.
+/// The replicated state of the cluster: everything that the log's commands have decided.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StateContext {
     pub(super) clock: Clock,
@@ -52,7 +52,7 @@ impl StateContext {
         self.clock.cas()
     }
 
-    /// The newest time of all commands.
+    /// Returns the newest time of all commands, in Unix milliseconds.
     #[cfg(any(test, feature = "testing"))]
     pub fn unix_ms(&self) -> u64 {
         self.clock.now().unix_ms
@@ -63,7 +63,7 @@ impl StateContext {
         self.clock.catalog_cas()
     }
 
-    /// The log position of the last command: the present moment.
+    /// Returns the log position of the last command, which is the present moment.
     pub fn position(&self) -> u64 {
         self.clock.now().position
     }
@@ -84,8 +84,8 @@ impl StateContext {
         self.epochs.get(bucket).map(|known| &known.moments)
     }
 
-    /// Returns the epoch up to which `--skip-epochs` makes all epochs of a bucket dead, until the
-    /// rollback reaches the stage that does so.
+    /// Returns the epoch up to which `--skip-epochs` will make all epochs of a bucket dead.
+    /// Returns zero if this is not planned or has been done.
     pub fn skips_to(&self, bucket: BucketId) -> Epoch {
         self.epochs.get(bucket).and_then(|known| known.skips_to).unwrap_or_default()
     }
@@ -101,7 +101,7 @@ impl StateContext {
         self.copies.all().iter().map(|(id, copies)| (*id, copies))
     }
 
-    /// The versioned data sets, by their buckets.
+    /// Iterates over the versioned data sets, each with its bucket.
     pub fn data_sets(&self) -> impl Iterator<Item = (BucketId, &DataSet)> {
         self.versions.sets().iter().map(|(id, set)| (*id, set))
     }
@@ -111,14 +111,15 @@ impl StateContext {
         self.versions.version_of(bucket)
     }
 
-    /// Returns the bucket that the name of a bucket refers to: of a data set, the bucket of its
-    /// current version.
+    /// Returns the bucket that a bucket's name refers to. For a data set it is the bucket of the
+    /// current version, for any other bucket the bucket itself.
     pub fn current_bucket(&self, id: BucketId) -> BucketId {
         self.versions.current_bucket(id)
     }
 
-    /// Iterates over all generations of all indexes: first the named generation of each index
-    /// (serving, or being built first), by id, then the others.
+    /// Iterates over all generations of all indexes. First come the generations that the names of
+    /// indexes refer to (the serving one, or the first one during its build), by id, then the
+    /// others.
     pub fn indexes(&self) -> impl Iterator<Item = &IndexRecord> {
         self.indexes.all()
     }
@@ -134,17 +135,18 @@ impl StateContext {
         self.indexes.named().get(&index).filter(serves)
     }
 
-    /// Returns the newest generation that was ever begun for an index.
+    /// Returns the newest generation that was ever begun for an index, including cancelled ones.
     pub(crate) fn newest_generation(&self, index: IndexId) -> Option<Generation> {
         self.indexes.newest_generation(index)
     }
 
-    /// Returns true if a generation is built over a version that is not current.
+    /// Returns true if a generation is built over a version of a data set that is not current.
     pub(crate) fn is_of_next_version(&self, info: &IndexInfo) -> bool {
         self.indexes.is_of_next_version(info)
     }
 
-    /// The indexes that grow automatically, each with the size of a slice, in bytes, from which it grows.
+    /// Iterates over the indexes that grow automatically, each with the slice size in bytes from
+    /// which it grows.
     pub(crate) fn slice_bytes_max(&self) -> impl Iterator<Item = (IndexId, u64)> {
         self.indexes.slice_bytes_max().iter().map(|(index, bytes)| (*index, *bytes))
     }
@@ -154,8 +156,8 @@ impl StateContext {
         self.indexes.can_grow(from)
     }
 
-    /// Returns a topology of a generation by its number. A member that lags may lack the newest
-    /// topologies.
+    /// Returns a topology of a generation by its number. Returns an error if it is not known:
+    /// this member may lag, or the topology was dropped.
     pub fn topology(&self, id: LocalIndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
         self.indexes.topology(id, number)
     }
@@ -180,7 +182,7 @@ impl StateContext {
         self.nodes.draining().contains(&node)
     }
 
-    /// The cluster; `None` until its first node joins.
+    /// The id of the cluster; `None` until its first node joins.
     pub fn cluster(&self) -> Option<ClusterId> {
         self.nodes.cluster()
     }
@@ -190,7 +192,7 @@ impl StateContext {
         self.nodes.proof(node).copied()
     }
 
-    /// Returns the users; always one `Arc` until they change.
+    /// Returns the users. The same `Arc` is returned until they change.
     pub fn users(&self) -> &Arc<Users> {
         self.users.current()
     }

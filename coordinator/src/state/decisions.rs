@@ -1,5 +1,5 @@
-//! The leader's decisions about a proposal. The log stores them beside the proposal, so that all members apply equal values. No client
-//! can send them.
+//! The leader's decisions about a proposal. The log stores them with the proposal, so that all
+//! members apply equal values. No client can send them.
 
 use proto::model::identity::{NodeProof, UniqueId};
 use proto::model::ids::NodeId;
@@ -13,13 +13,14 @@ pub struct Decisions {
     pub unix_ms: u64,
     /// The random id of what the command creates; zero for other commands ([`Command::creates`](proto::rpc::command::Command::creates)).
     pub unique: UniqueId,
-    /// Nodes that have been silent for some seconds, ascending: indexers for a command that places slices, projectors for one that
-    /// gives partitions of a version to load ([`Command::places`](proto::rpc::command::Command::places)). Silent nodes get slices or
+    /// The nodes that have been silent for some seconds, ascending. They are indexers if the
+    /// command places slices, and projectors if it gives partitions of a version to load
+    /// ([`Command::places`](proto::rpc::command::Command::places)). Silent nodes get slices or
     /// partitions only if there are too few others.
     pub silent: Vec<NodeId>,
     /// The newest numbers that processes have reported, for [`SkipEpochs`](proto::rpc::command::SkipEpochs).
     pub newest: NewestNumbers,
-    /// For [`Join`](proto::rpc::command::Join): the proof of the silent process that holds the node
+    /// For [`Join`](proto::rpc::command::Join): the proof of the silent process that has the node
     /// id now and is replaced.
     pub replaces: Option<NodeProof>,
 }

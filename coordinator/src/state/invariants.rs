@@ -1,15 +1,20 @@
-//! The invariants of the state after each command; debug builds check them ([`StateContext::check`]).
+//! The invariants of the state after each command; debug builds check them
+//! ([`StateContext::check`]).
 //!
 //! **Present**
 //!
-//! - Every index belongs to a known bucket. The owner of every vbucket, and the target of every vbucket that is
-//!   handed over, is a registered projector.
-//! - Every bucket that is loaded from files is that of a data set or of a version. A data set has at most one version that is loading, and
-//!   at most one that is current.
-//! - Every embedded bucket has copies, on registered projectors, and their leader owns all of its vbuckets.
-//! - Every slice has at least one copy. The copies of a slice are on distinct registered indexers.
-//! - The newest kept topology of an index is its current one, and the numbers of topologies grow.
-//! - Epochs grow, and each epoch follows an older one. The horizon is never above the newest epoch.
+//! - Every index belongs to a known bucket. The owner of every vbucket, and the target of every
+//!   vbucket that is handed over, is a registered projector.
+//! - Every bucket that is loaded from files is that of a data set or of a version. A data set has
+//!   at most one version that is loading, and at most one that is current.
+//! - Every embedded bucket has copies, on registered projectors, and their leader owns all of its
+//!   vbuckets.
+//! - Every slice has at least one copy. The copies of a slice are on distinct registered
+//!   indexers.
+//! - The newest retained topology of an index is its current one, and the numbers of topologies
+//!   grow.
+//! - Epochs grow, and each epoch follows an older one. The horizon is never above the newest
+//!   epoch.
 //! - The moments of a bucket's epochs grow, and end with its newest epoch.
 //! - A rollback has the data that its stage needs.
 //! - A privilege names a bucket that exists and that is not a version.
@@ -18,14 +23,16 @@
 //! **Absent**
 //!
 //! - An id (of a bucket, an index, a move, a user or a token) above the last id that was given.
-//! - A bucket that is remembered as dropped. Copies of a pushed bucket, or of none.
+//! - A bucket that is also listed as dropped. Copies of a pushed bucket, or of a bucket that does
+//!   not exist.
 //! - Two buckets or indexes with the same name.
-//! - A move of an unknown slice; two unfinished moves of one slice; a move of an index that is not read; an
-//!   unfinished move in a bucket that is rolled back.
-//! - An unfinished move whose source has no copy, whose target has one already, or whose target is not an indexer
-//!   that may receive slices.
+//! - A move of an unknown slice; two unfinished moves of one slice; a move of an index that is
+//!   not read; an unfinished move in a bucket that is rolled back.
+//! - An unfinished move whose source has no copy, whose target has one already, or whose target
+//!   is not an indexer that may receive slices.
 //! - A copy on a node that a finished move has just left.
-//! - A generation that is not retired and older than the one that its index's name means, or the only newer one and being built.
+//! - An older generation than the one that its index's name refers to, unless it is retired. A
+//!   newer one, unless it is the only one and being built.
 //! - A dead epoch among the retained epochs.
 //! - A draining node that is not a registered indexer.
 
@@ -50,6 +57,7 @@ use super::indexes::record::IndexRecord;
 
 type CheckResult = Result<(), String>;
 
+/// Returns the error `what` unless `holds`.
 fn require(holds: bool, what: impl FnOnce() -> String) -> CheckResult {
     if holds { Ok(()) } else { Err(what()) }
 }
@@ -118,15 +126,15 @@ impl StateContext {
         self.buckets_have_epochs()
     }
 
-    /// Checks that the records and the epochs are of equal buckets. They are joined for readers.
+    /// Checks that each bucket has a record and epochs.
     pub(super) fn buckets_have_epochs(&self) -> CheckResult {
         require(self.epochs.all().keys().eq(self.buckets.all().keys()), || {
             "epochs of no bucket, or a bucket without epochs".into()
         })
     }
 
-    /// Checks the generations of each index: those older than the one that its name means are retired, and at most one is newer, which is
-    /// being built.
+    /// Checks the generations of each index. Those older than the one that its name refers to are
+    /// retired. At most one is newer, and it is being built.
     fn generations_fit(&self) -> CheckResult {
         for (id, record) in self.indexes.others() {
             let info = &record.info;
@@ -161,7 +169,8 @@ impl StateContext {
         Ok(())
     }
 
-    /// Each bucket that is loaded from files is that of a data set or of one of its versions.
+    /// Checks that each bucket that is loaded from files is that of a data set or of one of its
+    /// versions.
     fn data_sets_fit(&self) -> CheckResult {
         for (id, set) in self.versions.sets() {
             let of_set = set.versions.values().map(|version| version.bucket).chain([*id]);
@@ -201,7 +210,7 @@ impl StateContext {
 
     fn draining_nodes_are_indexers(&self) -> CheckResult {
         let mut draining = self.draining().iter();
-        let stranger = draining.find(|node| !self.nodes.is(**node, Role::Indexer));
+        let stranger = draining.find(|node| !self.nodes.has_role(**node, Role::Indexer));
         require(stranger.is_none(), || format!("node {stranger:?} drains and is no indexer"))
     }
 
@@ -218,14 +227,14 @@ impl StateContext {
             .projectors()
             .into_iter()
             .chain(targets)
-            .all(|node| self.nodes.is(node, Role::Projector));
+            .all(|node| self.nodes.has_role(node, Role::Projector));
         let name = &bucket.info.name;
         require(all_are, || format!("a vbucket of bucket {name:?} is not on a projector"))
     }
 
     fn moments_fit(&self, id: BucketId, bucket: BucketView<'_>) -> CheckResult {
         let newest = bucket.epochs.last().epoch;
-        let fits = |moments: &EpochMoments| moments.fits(newest, self.position());
+        let fits = |moments: &EpochMoments| moments.is_valid(newest, self.position());
         require(self.moments(id).is_some_and(fits), || {
             format!("bucket {id}: its moments do not grow up to epoch {newest}")
         })
@@ -244,7 +253,7 @@ impl StateContext {
         let stranger = copies
             .members()
             .chain(copies.move_to)
-            .find(|node| !self.nodes.is(*node, Role::Projector));
+            .find(|node| !self.nodes.has_role(*node, Role::Projector));
         require(stranger.is_none(), || {
             format!("bucket {name:?}: node {stranger:?} has a copy and is no projector")
         })?;
@@ -266,7 +275,7 @@ impl StateContext {
             require(distinct, || {
                 format!("slice {slice} of index {name:?}: a node has two copies")
             })?;
-            let stranger = copies.iter().find(|node| !self.nodes.is(**node, Role::Indexer));
+            let stranger = copies.iter().find(|node| !self.nodes.has_role(**node, Role::Indexer));
             require(stranger.is_none(), || {
                 format!("slice {slice} of index {name:?}: node {stranger:?} is no indexer")
             })?;
@@ -279,7 +288,7 @@ impl StateContext {
             return Ok(());
         }
         let name = &info.spec.name;
-        require(info.state.is_read(), || {
+        require(info.state.is_readable(), || {
             format!("index {name:?} has moves and is not in maintenance")
         })?;
         let rolls_back = self.buckets.is_rolling_back(info.bucket);
@@ -293,13 +302,13 @@ impl StateContext {
                 continue;
             }
             require(!rolls_back && moving.insert(m.slice), what)?;
-            require(self.ends_fit(info, m), what)?;
+            require(self.move_ends_are_valid(info, m), what)?;
         }
         Ok(())
     }
 
     /// Returns true if the source of an unfinished move has a copy and its target may receive one.
-    fn ends_fit(&self, info: &IndexInfo, m: &SliceMove) -> bool {
+    fn move_ends_are_valid(&self, info: &IndexInfo, m: &SliceMove) -> bool {
         let has_source = m.from.is_none_or(|from| info.topology.hosts(from, m.slice));
         let may_receive = |to: NodeId| self.nodes.receives(to) && !info.topology.hosts(to, m.slice);
         has_source && m.to.is_some_and(may_receive)
@@ -339,7 +348,7 @@ fn epochs_grow(bucket: BucketView<'_>) -> CheckResult {
 fn no_dead_epoch_is_kept(bucket: BucketView<'_>) -> CheckResult {
     let (name, last) = (&bucket.info.name, bucket.epochs.last().epoch);
     for dead in &*bucket.info.dead {
-        let next = bucket.epochs.after(dead.above()).next().map(|mark| mark.epoch);
+        let next = bucket.epochs.after(dead.below_range()).next().map(|mark| mark.epoch);
         let is_kept = |epoch: Option<Epoch>| epoch.is_some_and(|epoch| dead.contains(epoch));
         require(dead.to < last && !is_kept(next), || {
             format!("bucket {name:?}: dead epoch {next:?} is among the epochs that are kept")

@@ -1,4 +1,4 @@
-//! Queries that commands make before they change the state.
+//! Look-ups of buckets, indexes and nodes that commands need before they change the state.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use proto::model::node::NodeInfo;
 use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;
-use super::indexes::placement::settled;
-use crate::planner::Load;
+use super::indexes::placement::placement_after_moves;
+use crate::planner::NodeLoad;
 
 impl StateContext {
     /// Returns the text for a bucket in messages: its name, or its number if the bucket is not
@@ -25,21 +25,21 @@ impl StateContext {
         self.buckets.named(name).filter(|id| self.version_of(*id).is_none())
     }
 
-    /// Returns the bucket that a command is about; an error for the bucket of a version, which
-    /// users cannot change.
+    /// Returns the bucket that a command is about. Returns an error for the bucket of a version,
+    /// which users cannot change directly.
     pub(super) fn bucket_of_command(&self, id: BucketId) -> Result<Arc<BucketInfo>> {
         let found = self.buckets.get(id).filter(|_| self.version_of(id).is_none());
-        found.cloned().ok_or_else(|| changed(format!("bucket {id} was dropped meanwhile")))
+        found.cloned().ok_or_else(|| changed_error(format!("bucket {id} was dropped meanwhile")))
     }
 
-    /// Returns the named generation of the index that a command is about.
+    /// Returns the index that a command is about: the generation that its name refers to.
     pub(crate) fn index_of_command(&self, id: IndexId) -> Result<Arc<IndexInfo>> {
         let found = self.indexes.get(id).cloned();
-        found.ok_or_else(|| changed(format!("index {id} was dropped meanwhile")))
+        found.ok_or_else(|| changed_error(format!("index {id} was dropped meanwhile")))
     }
 
     /// Checks that no bucket and no index has this name.
-    pub(super) fn check_free(&self, name: &str) -> Result<()> {
+    pub(super) fn check_name_is_free(&self, name: &str) -> Result<()> {
         let kind = match (self.buckets.named(name), self.indexes.id_of(name)) {
             (Some(_), _) => "a bucket",
             (_, Some(_)) => "an index",
@@ -49,19 +49,20 @@ impl StateContext {
             .with_hint("buckets and indexes share one namespace; choose another name"))
     }
 
-    /// Checks that an index has the name and the definition from which a command was made.
+    /// Checks that an index still has the name and the definition from which a command was made.
     pub(super) fn check_defined(&self, id: IndexId, defined: u64) -> Result<()> {
         let info = self.index_of_command(id)?;
         let what =
             || format!("index \"{}\" was changed by another statement meanwhile", info.spec.name);
-        if info.defined == defined { Ok(()) } else { Err(changed(what())) }
+        if info.defined == defined { Ok(()) } else { Err(changed_error(what())) }
     }
 
-    /// Returns the indexers that may receive slices, with their load after all moves.
-    pub(super) fn indexer_loads(&self, silent: &[NodeId]) -> Vec<Load> {
+    /// Returns the indexers that may receive slices, with the load that they will have after all
+    /// moves.
+    pub(super) fn indexer_loads(&self, silent: &[NodeId]) -> Vec<NodeLoad> {
         let placements: Vec<Vec<NodeId>> =
-            self.indexes.infos().flat_map(|of| settled(of)).collect();
-        let load = |node: &NodeInfo| Load {
+            self.indexes.infos().flat_map(|of| placement_after_moves(of)).collect();
+        let load = |node: &NodeInfo| NodeLoad {
             node: node.id,
             zone: node.zone.clone(),
             copies: placements.iter().filter(|nodes| nodes.contains(&node.id)).count(),
@@ -78,8 +79,8 @@ impl StateContext {
     }
 }
 
-/// Returns the refusal of a command that was made from an earlier state of an object.
-fn changed(what: String) -> Error {
+/// Returns the refusal of a command because an object has changed since the command was made.
+fn changed_error(what: String) -> Error {
     Error::new(ErrorCode::Changed, what).with_hint(
         "SHOW INDEXES and SHOW BUCKETS show what there is; repeat the statement if it still fits",
     )

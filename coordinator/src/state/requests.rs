@@ -1,10 +1,11 @@
-//! Answers that are kept for retries, so that a request that is sent twice is executed once.
+//! Stores answers to requests, so that a request that is sent twice is executed once.
 //!
-//! The table is part of the replicated state, so a new leader knows the answers of the old one. It is bounded, in
-//! bytes too: each client keeps its last answers, and only the most recently active clients stay. A client numbers its
-//! requests, so a retry that is older than all kept answers is recognized and refused, never executed again. A client is
-//! a process whose sessions send concurrently. A late request may be older than many finished ones, so many answers are
-//! kept.
+//! The table is part of the replicated state, so a new leader knows the answers of the old one.
+//! It is bounded, in bytes too: it has the last answers to each client, and only the most
+//! recently active clients. A client numbers its requests, so a retry that is older than all
+//! stored answers is recognized and refused, never executed again. A client is a process whose
+//! sessions send concurrently. A late request may be older than many finished ones, so many
+//! answers are stored.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +15,19 @@ use serde::{Deserialize, Serialize};
 
 use super::capacity::limits::{ANSWER_BYTES_IN_ALL_MAX, CLIENTS_MAX};
 
-/// The limit of kept answers per client: more than the sessions of a process send while one of them
-/// retries.
+/// The limit of stored answers per client: more than the sessions of a process send while one of
+/// them retries.
 const ANSWERS_MAX: usize = 4096;
-/// The limit of kept answers of all clients.
+/// The limit of stored answers of all clients.
 const ANSWERS_IN_ALL_MAX: usize = 16_384;
 /// The encoded size limit of the number of a request.
 const NUMBER_BYTES_MAX: usize = 10;
 
-/// The kept answers, by client.
+/// The stored answers to requests, by client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Requests(BTreeMap<u64, Client>);
 
+/// The stored answers to one client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Client {
     /// The log position of the client's last request.
@@ -38,8 +40,8 @@ struct Client {
 }
 
 impl Requests {
-    /// Returns the kept answer to a request; a refusal if the request is older than all kept
-    /// answers of its client.
+    /// Returns the stored answer to a request, or a refusal if the request is older than all
+    /// stored answers of its client; `None` for a new request.
     pub fn answer(&self, id: RequestId) -> Option<Outcome> {
         let client = self.0.get(&id.client)?;
         if let Some(answer) = client.answers.get(&id.sequence) {
@@ -57,15 +59,15 @@ impl Requests {
         })
     }
 
-    /// Keeps the answer to a request.
+    /// Stores the answer to a request, and drops old answers that exceed the limits.
     pub fn keep(&mut self, id: RequestId, position: u64, outcome: Outcome) {
         let client = self.0.entry(id.client).or_default();
         client.position = position;
         client.insert(id.sequence, outcome);
         if client.answers.len() > ANSWERS_MAX {
-            client.forget_first();
+            client.drop_oldest_answer();
         }
-        while self.0.len() > CLIENTS_MAX || self.kept() > ANSWERS_IN_ALL_MAX {
+        while self.0.len() > CLIENTS_MAX || self.stored_count() > ANSWERS_IN_ALL_MAX {
             let Some(oldest) = self.least_active() else { return };
             self.0.remove(&oldest);
         }
@@ -74,17 +76,21 @@ impl Requests {
             let last_client = self.0.len() == 1;
             match self.0.get_mut(&oldest) {
                 // A damaged snapshot may have another number of bytes than its answers.
-                Some(client) if last_client && !client.answers.is_empty() => client.forget_first(),
+                Some(client) if last_client && !client.answers.is_empty() => {
+                    client.drop_oldest_answer()
+                }
                 _ => drop(self.0.remove(&oldest)),
             }
         }
     }
 
+    /// Returns the client whose last request is the oldest.
     fn least_active(&self) -> Option<u64> {
         self.0.iter().min_by_key(|(_, client)| client.position).map(|(id, _)| *id)
     }
 
-    fn kept(&self) -> usize {
+    /// Returns the number of stored answers.
+    fn stored_count(&self) -> usize {
         self.0.values().map(|client| client.answers.len()).sum()
     }
 
@@ -101,7 +107,8 @@ impl Client {
         }
     }
 
-    fn forget_first(&mut self) {
+    /// Drops the answer to the client's oldest request.
+    fn drop_oldest_answer(&mut self) {
         if let Some((sequence, outcome)) = self.answers.pop_first() {
             self.bytes = self.bytes.saturating_sub(answer_bytes(&outcome));
             self.forgotten = Some(sequence);
@@ -137,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_a_thousand_others_overtook_is_still_executed() {
+    fn a_request_older_than_many_others_is_still_executed() {
         let mut requests = Requests::default();
         (2..=1000).for_each(|sequence| requests.keep(id(1, sequence), sequence, Outcome::Done));
         assert_eq!(requests.answer(id(1, 1)), None, "it was never done");
@@ -150,7 +157,7 @@ mod tests {
             requests.keep(id(n / ANSWERS_MAX as u64, n), n, Outcome::Done);
             assert_eq!(requests.answer(id(n / ANSWERS_MAX as u64, n)), Some(Outcome::Done));
         }
-        assert!(requests.kept() <= ANSWERS_IN_ALL_MAX);
+        assert!(requests.stored_count() <= ANSWERS_IN_ALL_MAX);
     }
 
     #[test]

@@ -8,13 +8,13 @@ use super::context::StateContext;
 const SNAPSHOT_VERSION: u8 = 3;
 
 impl StateContext {
-    /// Encodes the state.
+    /// Encodes the state as a snapshot.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         postcard::to_extend(self, vec![SNAPSHOT_VERSION])
             .map_err(|error| Error::internal(format!("encode the StateContext: {error}")))
     }
 
-    /// Decodes a state.
+    /// Decodes a snapshot of the state, and checks it.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match bytes.split_first() {
             Some((&SNAPSHOT_VERSION, body)) => {

@@ -16,7 +16,8 @@ use tokio::time::{sleep, timeout};
 
 use super::cluster::{BUCKET, node};
 use super::played::{
-    self, BRANCH, NEW_BRANCH, Script, cut, documents, frame, fresh, index, mark, shown,
+    self, BRANCH, NEW_BRANCH, Script, cut, documents, frame, index, mark, unbuilt_index,
+    wait_index_checksum,
 };
 use crate::{Config, Indexer};
 
@@ -40,7 +41,7 @@ fn behind_the_loss(seqno: u64) -> Cut {
 
 fn begin(request: &SubscribeRequest, is_built: bool) -> StreamMessage {
     let at = request.from.clone().unwrap_or_else(|| cut([0, 0]));
-    let indexes = vec![if is_built { index(&[INDEXER]) } else { fresh(&[INDEXER]) }];
+    let indexes = vec![if is_built { index(&[INDEXER]) } else { unbuilt_index(&[INDEXER]) }];
     StreamMessage::Begin { at, indexes, vbuckets: VbucketSet::all(2) }
 }
 
@@ -83,7 +84,7 @@ fn received(script: &Script) -> Seqno {
 async fn a_snapshot_whose_stream_ends_early_is_read_again() {
     let dir = tempfile::tempdir().unwrap();
     let streams = |_: &SubscribeRequest, _| {
-        let (indexes, vbuckets) = (vec![fresh(&[INDEXER])], VbucketSet::all(2));
+        let (indexes, vbuckets) = (vec![unbuilt_index(&[INDEXER])], VbucketSet::all(2));
         let begin = StreamMessage::Begin { at: cut([10, 0]), indexes, vbuckets };
         vec![begin, history(false), epoch(1, cut([10, 0]))]
     };
@@ -92,7 +93,11 @@ async fn a_snapshot_whose_stream_ends_early_is_read_again() {
     });
     script.0.cut_short.store(1, Ordering::SeqCst);
     let indexer = start(&script, dir.path());
-    assert_eq!(shown(&indexer, Epoch(1)).await.1, 10, "all documents of the second snapshot");
+    assert_eq!(
+        wait_index_checksum(&indexer, Epoch(1)).await.1,
+        10,
+        "all documents of the second snapshot"
+    );
     assert_eq!(script.backfills_of(INDEXER), 2);
 }
 
@@ -114,12 +119,12 @@ async fn received_mutations_that_the_source_has_lost_are_received_again() {
         |_, _| (cut([0, 0]), documents(0, 0)),
     );
     let indexer = start(&script, dir.path());
-    shown(&indexer, Epoch(1)).await;
+    wait_index_checksum(&indexer, Epoch(1)).await;
     // No epoch covers these, and three of them will be lost.
     script.send(INDEXER, [frame(BRANCH, 0, 10)]);
     until("the frame is received", || received(&script) == Seqno(10)).await;
     refuse_lost(&script);
     script.end_stream(INDEXER);
-    assert_eq!(shown(&indexer, Epoch(2)).await.1, KEPT + 1, "what the source has");
+    assert_eq!(wait_index_checksum(&indexer, Epoch(2)).await.1, KEPT + 1, "what the source has");
     assert_eq!(script.0.refused.load(Ordering::SeqCst), 1, "the lost place is asked for once");
 }

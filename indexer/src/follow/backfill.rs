@@ -1,4 +1,5 @@
-//! The snapshot of a build: a separate task reads it from the source into the storage engine.
+//! Builds from a snapshot of the source: a separate task reads the snapshot into the storage
+//! engine.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,14 +19,14 @@ use tokio::time::Instant;
 use crate::build_pace::BuildPace;
 use crate::context::NodeContext;
 
-/// A build in progress.
+/// A build of an index's slices from a snapshot of the source, in progress.
 pub(super) struct Build {
     /// A number that distinguishes the build from earlier builds of the index.
     pub(super) number: u64,
     pub info: Arc<IndexInfo>,
-    /// The cut from which the stream carries the index's mutations, without a gap.
+    /// The cut from which the stream carries all mutations of the index.
     pub joined: Cut,
-    /// The snapshot's cut, once all its documents are stored.
+    /// The cut of the snapshot, once all documents of the snapshot are stored.
     pub snapshot: Option<Cut>,
     pub(super) _task: Task,
 }
@@ -37,7 +38,8 @@ pub(super) struct BuildCompletion {
     pub(super) cut: Cut,
 }
 
-/// Reads a backfill snapshot into the storage engine; after an error, restarts from the beginning.
+/// Reads a snapshot of the source into the storage engine, and reports the end. After an error,
+/// restarts from the beginning.
 pub(super) async fn build(
     context: NodeContext,
     info: Arc<IndexInfo>,
@@ -60,6 +62,7 @@ pub(super) async fn build(
     }
 }
 
+/// Reads a snapshot of the source into the storage engine once. Returns the snapshot's cut.
 async fn backfill(context: &NodeContext, info: &IndexInfo) -> Result<Cut> {
     let mut stream = snapshot(context, info).await?;
     let (mut cut, mut pace) = (None, BuildPace::begin(Instant::now()));
@@ -76,7 +79,7 @@ async fn backfill(context: &NodeContext, info: &IndexInfo) -> Result<Cut> {
                 context.store.backfill(info.local_id(), body).await?;
             }
             BackfillMessage::Progress { read, of } => {
-                pace.note(read, of);
+                pace.record_read(read, of);
                 lock(&context.builds).insert(info.local_id(), pace);
             }
             BackfillMessage::End => {
@@ -87,7 +90,8 @@ async fn backfill(context: &NodeContext, info: &IndexInfo) -> Result<Cut> {
     Err(Error::unavailable("the backfill stream ended before its end"))
 }
 
-/// Opens a snapshot of the source, as key-versions of an index for the slices on this node.
+/// Requests a snapshot of the source. It contains the entries of one index, as key-versions for
+/// the slices on this node.
 pub(super) async fn snapshot(
     context: &NodeContext,
     info: &IndexInfo,
@@ -98,5 +102,5 @@ pub(super) async fn snapshot(
         revision: info.revision,
         vbuckets: None,
     };
-    context.source(info.bucket)?.backfill(request).await
+    context.projector_of(info.bucket)?.backfill(request).await
 }

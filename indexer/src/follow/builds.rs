@@ -1,9 +1,9 @@
-//! Builds: each reads a backfill snapshot while epochs are applied to its slices, which are not
-//! readable yet. When an applied epoch covers the snapshot's cut, the slices become readable. An
-//! index that joins the stream for the first time is built with all of its slices on the node.
-//! Slices that other nodes may have are copied from them instead. If that is impossible, they are
-//! rebuilt from the source ([`Follower::rebuild_hopeless`]), while the index's other slices stay
-//! readable.
+//! Builds of slices from the source. Each reads a backfill snapshot while epochs are applied to
+//! its slices, which are not readable yet. When an applied epoch covers the snapshot's cut, the
+//! slices become readable. An index that joins the stream for the first time is built with all of
+//! its slices on the node. Slices that other nodes may have are copied from these nodes instead.
+//! If that is impossible, they are rebuilt from the source ([`Follower::rebuild_lost_slices`]),
+//! while the index's other slices stay readable.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use super::follower::{Follower, grouping};
 use super::policy;
 
 impl Follower {
-    /// Starts to read a snapshot for an index. The stream's mutations are applied to it from
-    /// `joined` on, but it is not readable yet.
+    /// Starts a build of an index, which reads a snapshot of the source. The stream's mutations
+    /// are applied to the index from the cut `joined` on, but the index is not readable yet.
     pub(super) fn spawn_build(&mut self, index: &Arc<IndexInfo>, joined: Cut) {
         self.builds_begun += 1;
         let number = self.builds_begun;
@@ -32,14 +32,14 @@ impl Follower {
         self.builds.insert(index.local_id(), build);
     }
 
-    /// Rebuilds slices from the source that no other node can send. An index has one such build at
-    /// a time; slices that are lost later wait for the next build.
-    pub(super) async fn rebuild_hopeless(&mut self) -> Result<()> {
+    /// Rebuilds slices from the source that cannot be copied from any other node. An index has
+    /// one such build at a time. Slices that are lost later wait for the next build.
+    pub(super) async fn rebuild_lost_slices(&mut self) -> Result<()> {
         // A rebuilt slice would lack the corrections that a running resync applies later.
         let Some(mark) = self.applied.clone().filter(|_| self.resync.is_none()) else {
             return Ok(());
         };
-        for (id, slices) in self.incoming.hopeless(&self.context, self.bucket) {
+        for (id, slices) in self.incoming.hopeless_slices(&self.context, self.bucket) {
             let Some(fed) = self.fed.get(&id).filter(|_| !self.builds.contains_key(&id)) else {
                 continue;
             };
@@ -60,7 +60,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Drops rebuilds that have no build task.
+    /// Drops unfinished rebuilds of slices whose build task no longer exists.
     pub(super) async fn drop_stale_rebuilds(&self) -> Result<()> {
         for (index, bucket) in self.context.store.rebuilds() {
             if bucket == self.bucket && !self.builds.contains_key(&index) {
@@ -70,7 +70,8 @@ impl Follower {
         Ok(())
     }
 
-    pub(super) async fn build_done(&mut self, done: BuildCompletion) -> Result<()> {
+    /// Handles the end of a build's snapshot. Ignores the report of an abandoned build.
+    pub(super) async fn record_snapshot_end(&mut self, done: BuildCompletion) -> Result<()> {
         // The report of an abandoned build may arrive after the next build has begun.
         let build = self.builds.get_mut(&done.index).filter(|build| build.number == done.number);
         if let Some(build) = build {
@@ -79,10 +80,10 @@ impl Follower {
         self.finish_builds().await
     }
 
-    /// Makes the indexes readable whose snapshots are covered by an applied epoch.
+    /// Makes the indexes readable whose snapshots are covered by the newest applied epoch.
     pub(super) async fn finish_builds(&mut self) -> Result<()> {
         let Some(mark) = self.applied.clone() else { return Ok(()) };
-        self.begin_lost_builds_anew();
+        self.restart_unusable_builds();
         let history = self.history.as_deref();
         let covered = |build: &Build| {
             build.snapshot.as_ref().is_some_and(|cut| {
@@ -103,12 +104,13 @@ impl Follower {
         Ok(())
     }
 
-    /// Restarts builds whose snapshot belongs to a lost history, or ends before the build joined the stream.
-    pub(super) fn begin_lost_builds_anew(&mut self) {
+    /// Restarts builds whose snapshot cannot be used: it belongs to a lost history, or ends
+    /// before the cut from which the stream carries the build's mutations.
+    pub(super) fn restart_unusable_builds(&mut self) {
         let Some(logs) = self.history.clone() else { return };
         let lost = |build: &Build| {
             let snapshot = build.snapshot.as_ref();
-            snapshot.is_some_and(|cut| policy::is_lost(&logs, cut, &build.joined))
+            snapshot.is_some_and(|cut| policy::is_snapshot_unusable(&logs, cut, &build.joined))
         };
         let lost: Vec<LocalIndexId> =
             self.builds.iter().filter(|(_, build)| lost(build)).map(|(index, _)| *index).collect();

@@ -1,5 +1,5 @@
-//! The environment of an indexer in tests with a simulated projector: a coordinator with a catalog,
-//! and a directory of the indexers that the test has started.
+//! The environment of an indexer in tests with a simulated projector: a coordinator that
+//! publishes a catalog, and clients of the indexers that the test has started.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -35,7 +35,7 @@ pub const PROJECTOR: NodeId = NodeId(2);
 
 /// The calls of a simulated projector.
 #[async_trait]
-pub trait Streams: Clone + Send + Sync + 'static {
+pub trait ProjectorCalls: Clone + Send + Sync + 'static {
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>>;
     async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>>;
 }
@@ -77,7 +77,7 @@ impl ClusterState {
         Arc::new(Self { catalog, indexers: Mutex::default(), heartbeats: Mutex::default() })
     }
 
-    /// Publishes another catalog.
+    /// Changes the catalog, and publishes it.
     pub fn change(&self, change: impl FnOnce(&mut Catalog)) {
         self.catalog.send_modify(|catalog| {
             let next = Arc::make_mut(catalog);
@@ -87,12 +87,13 @@ impl ClusterState {
     }
 }
 
-fn no<T>() -> Result<T> {
+/// Returns the error of a call that is not simulated.
+fn unused_call<T>() -> Result<T> {
     Err(Error::unavailable("not here"))
 }
 
 #[async_trait]
-impl<S: Streams> CoordinatorApi for Cluster<S> {
+impl<S: ProjectorCalls> CoordinatorApi for Cluster<S> {
     async fn propose(&self, _: Proposal) -> Result<AppliedCommand> {
         Ok(AppliedCommand { outcome: Outcome::Done, catalog_cas: 0 })
     }
@@ -111,7 +112,7 @@ impl<S: Streams> CoordinatorApi for Cluster<S> {
         _: Epoch,
         _: u64,
     ) -> Result<CoveringEpochs> {
-        no()
+        unused_call()
     }
     async fn watch(&self, _: WatchKind) -> Result<ResultStream<WatchMessage>> {
         let mut catalog = self.state.catalog.subscribe();
@@ -123,13 +124,13 @@ impl<S: Streams> CoordinatorApi for Cluster<S> {
         })))
     }
     async fn status(&self) -> Result<CoordinatorStatus> {
-        no()
+        unused_call()
     }
     async fn moment(&self, _: BucketId, _: Epoch, _: u64) -> Result<FixedMoment> {
-        no()
+        unused_call()
     }
     async fn epoch_at(&self, _: BucketId, _: Moment) -> Result<Epoch> {
-        no()
+        unused_call()
     }
     async fn epoch_mark(&self, _: BucketId, _: Epoch) -> Result<Option<EpochMark>> {
         Ok(None)
@@ -138,35 +139,35 @@ impl<S: Streams> CoordinatorApi for Cluster<S> {
         Ok(())
     }
     async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {
-        no()
+        unused_call()
     }
     async fn topology(&self, _: LocalIndexId, _: TopologyNo) -> Result<Arc<IndexTopology>> {
-        no()
+        unused_call()
     }
 }
 
 #[async_trait]
-impl<S: Streams> ProjectorApi for Cluster<S> {
+impl<S: ProjectorCalls> ProjectorApi for Cluster<S> {
     async fn write(&self, _: WriteRequest) -> Result<WriteReply> {
-        no()
+        unused_call()
     }
     async fn get(&self, _: BucketId, _: Vec<String>) -> Result<Vec<Option<Bytes>>> {
-        no()
+        unused_call()
     }
     async fn push(&self, _: PushRequest) -> Result<PushReply> {
-        no()
+        unused_call()
     }
     async fn hand_over(&self, _: HandOverRequest) -> Result<HandOverPiece> {
-        no()
+        unused_call()
     }
     async fn copy(&self, _: CopyRequest) -> Result<CopyAnswer> {
-        no()
+        unused_call()
     }
     async fn place(&self, _: BucketId) -> Result<SourcePlace> {
-        no()
+        unused_call()
     }
     async fn history(&self, _: BucketId) -> Result<SourceHistory> {
-        no()
+        unused_call()
     }
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
         self.streams.subscribe(request).await
@@ -176,7 +177,7 @@ impl<S: Streams> ProjectorApi for Cluster<S> {
     }
 }
 
-impl<S: Streams> Directory for Cluster<S> {
+impl<S: ProjectorCalls> Directory for Cluster<S> {
     fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
         Arc::new(self.clone())
     }

@@ -1,4 +1,5 @@
-//! The comparisons of a resync: a separate task compares each index with a snapshot of the source.
+//! The comparisons of a resync: a separate task compares the stored entries of each index with a
+//! snapshot of the source.
 
 use std::sync::Arc;
 
@@ -11,17 +12,18 @@ use proto::model::ids::Seqno;
 use proto::model::index::IndexInfo;
 use proto::rpc::mutation::{BackfillMessage, KeyVersionsReader, KeyVersionsWriter};
 use proto::{Error, ErrorCode, Result};
-use storage::{EpochBatch, Piece, SliceStore};
+use storage::{EpochBatch, SliceStore, VbucketMutations};
 
 use super::backfill::snapshot;
 use super::policy;
 use crate::context::NodeContext;
 
-/// The frames and corrections of one epoch may take this multiple of the queue's limit: a projector
-/// accepts writes ahead of the coordinator, and each becomes key-versions of a few indexes.
+/// The frames and corrections of one epoch may take this multiple of the queue's limit. A
+/// projector accepts writes ahead of the coordinator, and each of them becomes key-versions of a
+/// few indexes.
 const QUEUES_GATHERED_MAX: u64 = 4;
 
-/// The stage of a resync.
+/// The stage of a resync: the update of copies by comparison with a snapshot of the source.
 pub(super) enum Resync {
     /// The resync is requested; the next stream will begin at the source's present.
     Wanted,
@@ -33,33 +35,37 @@ pub(super) enum Resync {
         done: async_channel::Receiver<Result<ComparisonResult>>,
         _task: Task,
     },
-    /// The comparisons are done: the first epoch that covers their snapshots will include the corrections.
+    /// The comparisons are done. The first epoch that covers their snapshots will include the
+    /// corrections.
     Compared {
         /// The cut at which the stream began.
         joined: Cut,
-        /// The cuts and corrections.
+        /// The cuts of the snapshots, and the corrections.
         compared: ComparisonResult,
     },
 }
 
-/// The result of the comparisons.
+/// The result of comparing the stored entries of indexes with snapshots of the source.
 pub(super) struct ComparisonResult {
     /// The cut of each index's snapshot.
     pub(super) cuts: Vec<Cut>,
-    /// Packed key-versions, by document.
+    /// The differences found, as packed key-versions ordered by document.
     pub(super) corrections: Bytes,
 }
 
 impl ComparisonResult {
+    /// Returns true if an epoch covers the snapshots of all indexes.
     pub(super) fn is_covered(&self, history: Option<&FailoverLogs>, mark: &EpochMark) -> bool {
         self.cuts.iter().all(|cut| policy::covers(history, &mark.cut, cut))
     }
 
-    /// Returns the batch with the corrections inserted before the stream's mutations.
-    pub(super) fn correct(&self, mut batch: EpochBatch) -> EpochBatch {
+    /// Inserts the corrections before the stream's mutations of an epoch, and returns the epoch.
+    pub(super) fn with_corrections(&self, mut batch: EpochBatch) -> EpochBatch {
         if !self.corrections.is_empty() {
             let (base, after, to) = (Seqno(0), Seqno(0), Seqno(u64::MAX));
-            batch.pieces.insert(0, Piece { body: self.corrections.clone(), base, after, to });
+            batch
+                .pieces
+                .insert(0, VbucketMutations { body: self.corrections.clone(), base, after, to });
         }
         batch
     }
@@ -67,7 +73,7 @@ impl ComparisonResult {
 
 impl Resync {
     /// Waits for the result of the comparisons; waits forever if none is running.
-    pub async fn compared(resync: &mut Option<Self>) -> Result<ComparisonResult> {
+    pub async fn comparison_result(resync: &mut Option<Self>) -> Result<ComparisonResult> {
         match resync {
             Some(Self::Comparing { done, .. }) => {
                 let ended = |_| Err(Error::internal("a comparison ended without a word"));
@@ -78,17 +84,16 @@ impl Resync {
     }
 }
 
-/// Returns the maximum bytes of one epoch. An epoch is one record of the log: together with the
-/// present message and corrections of up to half its size it must fit into one record, however
-/// large the memory is.
-pub(super) fn bytes_max(context: &NodeContext) -> u64 {
+/// Returns the size limit, in bytes, of the waiting frames and corrections of one epoch. Each
+/// epoch becomes one record of the log, however large the memory is. So the limit is at most half
+/// of a record, which leaves space for the last message and for corrections.
+pub(super) fn epoch_bytes_max(context: &NodeContext) -> u64 {
     let record_bytes_max = context.config.store.log.record_bytes_max as u64;
     let gathered = context.config.queue_bytes_max().saturating_mul(QUEUES_GATHERED_MAX);
     gathered.min(record_bytes_max / 2)
 }
 
-/// Compares indexes one after another and sends the result. A cancellation leaves the indexes
-/// unchanged.
+/// Compares indexes one after another and sends the result. Does not change the indexes.
 pub(super) async fn compare_all(
     context: NodeContext,
     indexes: Vec<Arc<IndexInfo>>,
@@ -98,7 +103,7 @@ pub(super) async fn compare_all(
         let (mut cuts, mut bodies, mut bytes) = (Vec::new(), Vec::new(), 0);
         for info in indexes {
             // Merging the bodies at the end takes the same memory again.
-            let room = (bytes_max(&context) / 2).saturating_sub(bytes);
+            let room = (epoch_bytes_max(&context) / 2).saturating_sub(bytes);
             let Some((cut, body)) = compare_until_done(&context, &info, room).await? else {
                 continue;
             };
@@ -112,8 +117,8 @@ pub(super) async fn compare_all(
     let _ = out.send(compare.await).await;
 }
 
-/// Compares an index, with retries after errors. Returns the snapshot's cut and the corrections;
-/// `None` if the index is no longer on the node.
+/// Compares an index with a snapshot of the source, again after each temporary error. Returns the
+/// snapshot's cut and the corrections; `None` if the index is no longer on the node.
 async fn compare_until_done(
     context: &NodeContext,
     info: &IndexInfo,
@@ -141,7 +146,9 @@ async fn compare_until_done(
     Ok(None)
 }
 
-/// Returns the snapshot's cut and the corrections, by document. `OverLimit` if they are longer than `bytes_max`.
+/// Compares an index with one snapshot of the source. Returns the snapshot's cut and the
+/// corrections, by document. Returns the error `OverLimit` if the corrections are longer than
+/// `bytes_max`.
 async fn compare(context: &NodeContext, info: &IndexInfo, bytes_max: u64) -> Result<(Cut, Bytes)> {
     let mut stream = snapshot(context, info).await?;
     let early = || Error::unavailable("the snapshot ended before its end");
@@ -154,7 +161,7 @@ async fn compare(context: &NodeContext, info: &IndexInfo, bytes_max: u64) -> Res
         match message? {
             BackfillMessage::Begin { .. } => return Err(early()),
             BackfillMessage::Documents(body) => {
-                let work = move || comparison.documents(&body).map(|()| comparison);
+                let work = move || comparison.compare_documents(&body).map(|()| comparison);
                 comparison = env.blocking(work).await?;
             }
             BackfillMessage::Progress { .. } => {}
@@ -168,7 +175,8 @@ async fn compare(context: &NodeContext, info: &IndexInfo, bytes_max: u64) -> Res
     Err(early())
 }
 
-/// Merges bodies that are ordered by id: the states of a document in several indexes become one mutation.
+/// Merges the corrections of several indexes, each ordered by document id. The states of one
+/// document in several indexes become one mutation.
 pub(super) fn merge(bodies: &[Bytes]) -> Result<Bytes> {
     let mut readers: Vec<_> = bodies.iter().map(|body| KeyVersionsReader::new(body)).collect();
     let mut heads = readers.iter_mut().map(|r| r.next().transpose()).collect::<Result<Vec<_>>>()?;

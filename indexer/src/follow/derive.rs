@@ -1,20 +1,20 @@
-//! Slices of a new generation that are made in place, from this node's copies of the previous
-//! generation.
+//! Slices of a new generation that are made in place, from this node's slices of an earlier
+//! generation (*derived* slices).
 //!
-//! **When.** A generation in `backfill` derives from another one if both definitions have the same
-//! entries and the new ranges are parts of the old ones ([`proto::model::range_split`]). The leader
-//! begins such a generation when a slice has outgrown the limit of its index, and places each new
-//! slice where its parent slice is (`coordinator/src/leader/splits.rs`). No record says that a
-//! generation derives: a node compares the definition with those of the generations that it has. So
-//! each node decides alone, and a node that lacks a slice of the other generation builds from the
-//! source as for any new generation; the result is the same.
+//! **When.** A generation in `backfill` derives from another one if both definitions have the
+//! same entries and the new ranges are parts of the old ones ([`proto::model::range_split`]). The
+//! leader begins such a generation when a slice has outgrown the limit of its index, and places
+//! each new slice on the nodes of its parent slice (`coordinator/src/leader/splits.rs`). No
+//! record says that a generation derives: a node compares the definition with those of the
+//! generations that it has. So each node decides alone. A node that lacks a slice of the other
+//! generation builds from the source as for any new generation; the result is the same.
 //!
-//! **How.** The stream carries the new generation from a cut on (`IndexJoin`, or the stream's
-//! `Begin`). When an applied epoch covers that cut, the node is between two epochs: the other
-//! generation has all mutations up to the epoch, and the stream carries all later mutations for the
-//! new generation too. Then the storage engine makes all of the new slices, with one manifest
-//! (`storage/src/edit/derive.rs`). Until then nothing is applied to them. This is the rule by which
-//! copied slices are installed ([`Follower::install_arrived`]).
+//! **How.** The stream carries the mutations of the new generation from a cut on (`IndexJoin`, or
+//! the stream's `Begin`). When an applied epoch covers that cut, the node is between two epochs:
+//! the other generation has all mutations up to the epoch, and the stream carries all later
+//! mutations for the new generation too. Then the storage engine makes all of the new slices,
+//! with one manifest (`storage/src/edit/derive.rs`). Until then nothing is applied to them.
+//! Copied slices are installed by the same rule ([`Follower::install_arrived`]).
 //!
 //! **Floor.** The new slices can be read from that epoch on. Lower epochs are read in the other
 //! generation.
@@ -22,13 +22,13 @@
 //! **Failures.** No state is kept between two streams: after a crash before the manifest the next
 //! stream names the generation again, and the decision is repeated. After a rollback to an epoch
 //! below the floor, the slices are fetched or built like any others ([`super::rollback`]); a
-//! rollback before the slices are made ends the stream. If a slice of the other generation has left
-//! the node meanwhile, or the engine cannot make the slices, the generation is built from the
-//! source, from the same epoch on.
+//! rollback before the slices are made ends the stream. If a slice of the other generation has
+//! left the node meanwhile, or the engine cannot make the slices, the generation is built from
+//! the source, from the same epoch on.
 //!
 //! Once the manifest is written, such a generation does not differ from others: switch, leases,
-//! tokens, moves and the retirement of the previous generation are the same. A join of slices is a
-//! build from the source.
+//! tokens, moves and the retirement of the previous generation are the same. A join of slices is
+//! a build from the source.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,8 +44,8 @@ use storage::{SliceCut, SliceStore, StoredIndex};
 use super::follower::{Follower, grouping};
 
 impl Follower {
-    /// Keeps a generation that joins the stream until its slices can be made from another
-    /// generation's slices; returns false if that is impossible.
+    /// Marks a generation that joins the stream to be made from another generation's slices
+    /// later. Returns false if that is impossible.
     pub(super) fn derive_later(&mut self, index: &Arc<IndexInfo>) -> bool {
         let can_derive = self.derivation_of(index).is_some();
         if can_derive {
@@ -54,8 +54,8 @@ impl Follower {
         can_derive
     }
 
-    /// Returns the newest generation on this node from whose slices all of this node's slices of an
-    /// index can be made, and the ranges to cut; `None` if there is no such generation.
+    /// Returns the newest generation on this node from which all of this node's slices of an
+    /// index can be made, and the range of each new slice; `None` if there is no such generation.
     fn derivation_of(&self, index: &IndexInfo) -> Option<(LocalIndexId, Vec<SliceCut>)> {
         let mut older: Vec<StoredIndex> = self.stored();
         older.retain(|stored| {
@@ -67,6 +67,8 @@ impl Follower {
         older.iter().rev().find_map(found)
     }
 
+    /// Returns the ranges by which this node's slices of an index can be cut from the slices of
+    /// `stored`; `None` if that is impossible.
     fn cuts(&self, index: &IndexInfo, stored: &StoredIndex) -> Option<Vec<SliceCut>> {
         let mut derived = index.spec.derived_from(&stored.info.spec)?;
         derived.retain(|cut| index.topology.hosts(self.context.config.node.id, cut.slice));
@@ -75,13 +77,13 @@ impl Follower {
         derived.iter().all(is_here).then(|| derived.into_iter().map(cut).collect())
     }
 
-    /// Returns true while slices wait to be made from another generation.
+    /// Returns true if slices wait to be made from another generation.
     pub(super) fn waits_to_derive(&self) -> bool {
         !self.derived.is_empty()
     }
 
-    /// Makes the slices of all waiting generations whose mutations the stream carries from the
-    /// newest applied epoch on.
+    /// Makes the slices of the waiting generations. A generation is made once the stream carries
+    /// its mutations from the newest applied epoch on.
     pub(super) async fn make_derived(&mut self) -> Result<()> {
         // A slice that is made now would lack the corrections that a running resync applies later.
         let Some(mark) = self.applied.clone().filter(|_| self.resync.is_none()) else {
@@ -98,10 +100,10 @@ impl Follower {
             let id = index.local_id();
             self.derived.remove(&id);
             // A copy that is here must stay: the build that takes the place of a failed derivation begins without slices.
-            if self.stored_as(&index).is_some() || self.incoming.is_restoring(id) {
+            if self.find_stored(&index).is_some() || self.incoming.is_restoring(id) {
                 continue;
             }
-            if !self.make(&index, &mark).await {
+            if !self.derive_slices(&index, &mark).await {
                 self.build_instead(&index, Cut::clone(&mark.cut)).await?;
             }
             self.context.slices_changed();
@@ -109,15 +111,15 @@ impl Follower {
         Ok(())
     }
 
-    /// Makes the slices of a generation at the epoch of `mark`; returns false if that is
-    /// impossible.
-    async fn make(&self, index: &Arc<IndexInfo>, mark: &EpochMark) -> bool {
+    /// Makes the slices of a generation from those of another one, readable from the epoch of
+    /// `mark` on. Returns false if that is impossible.
+    async fn derive_slices(&self, index: &Arc<IndexInfo>, mark: &EpochMark) -> bool {
         let (name, id) = (&index.spec.name, index.local_id());
         let Some((from, cuts)) = self.derivation_of(index) else {
             tracing::info!(index = %name, generation = %id, "a slice to be split has left the node");
             return false;
         };
-        let made = self.context.store.derive(from, Arc::clone(index), cuts, mark).await;
+        let made = self.context.store.derive_slices(from, Arc::clone(index), cuts, mark).await;
         let estimated = match made {
             Ok(estimated) => estimated,
             Err(error) => {
@@ -145,8 +147,8 @@ impl Follower {
         true
     }
 
-    /// Builds a generation from the source, because its slices cannot be made in place. `joined` is
-    /// the cut from which its mutations are applied.
+    /// Builds a generation from the source, because its slices cannot be made from another
+    /// generation. `joined` is the cut from which its mutations are applied.
     async fn build_instead(&mut self, index: &Arc<IndexInfo>, joined: Cut) -> Result<()> {
         self.context.store.begin_build(Arc::clone(index), grouping(index)).await?;
         self.spawn_build(index, joined);
@@ -154,6 +156,7 @@ impl Follower {
     }
 }
 
+/// Converts the derivation of a slice to the engine's form.
 fn cut(derived: DerivedSlice) -> SliceCut {
     let DerivedSlice { slice, from, part } = derived;
     let range = |SlicePart { low, high }| KeyRange { low: low.into(), high: high.map(Into::into) };

@@ -20,7 +20,9 @@ use proto::value::path::Step;
 use proto::value::{Value, key};
 
 use crate::follow::cluster::node;
-use crate::follow::played::{BRANCH, INDEX, Script, cut, history, mark, placed, shown_of};
+use crate::follow::played::{
+    BRANCH, INDEX, Script, cut, history, index_placed_on, mark, wait_slice_checksum,
+};
 use crate::{Config, Indexer};
 
 const HERE: NodeId = NodeId(7);
@@ -43,7 +45,7 @@ fn ranges(bounds: &[i64]) -> RangePartition {
 }
 
 fn generation(id: LocalIndexId, bounds: &[i64], placement: Vec<Vec<NodeId>>) -> IndexInfo {
-    let info = IndexInfo::clone(&placed(placement));
+    let info = IndexInfo::clone(&index_placed_on(placement));
     let mut spec = (*info.spec).clone();
     spec.slices = bounds.len() as u16 + 1;
     spec.partition = PartitionBy::Range(ranges(bounds));
@@ -107,7 +109,7 @@ async fn served(dir: &tempfile::TempDir, second: NodeId) -> (Script, Indexer) {
     });
     let config = Config::new((*node(HERE, Role::Indexer)).clone(), dir.path());
     let indexer = Indexer::start(config, Env::real(), script.cluster()).expect("it starts");
-    shown_of(&indexer, INDEX.slice(SliceNo(0)), Epoch(1)).await;
+    wait_slice_checksum(&indexer, INDEX.slice(SliceNo(0)), Epoch(1)).await;
     script.0.state.change(|catalog| {
         catalog.indexes.insert(INDEX.index, first(IndexState::Maintenance, second));
         catalog.generations.insert(NEXT, next(NEXT));
@@ -119,7 +121,8 @@ async fn served(dir: &tempfile::TempDir, second: NodeId) -> (Script, Indexer) {
 async fn all(indexer: &Indexer, id: LocalIndexId, slices: u16, epoch: u64) -> (u64, u64) {
     let (mut sum, mut entries) = (0u64, 0);
     for slice in 0..slices {
-        let (of_slice, count) = shown_of(indexer, id.slice(SliceNo(slice)), Epoch(epoch)).await;
+        let (of_slice, count) =
+            wait_slice_checksum(indexer, id.slice(SliceNo(slice)), Epoch(epoch)).await;
         (sum, entries) = (sum.wrapping_add(of_slice), entries + count);
     }
     (sum, entries)
@@ -139,8 +142,16 @@ async fn a_slice_is_split_in_place_when_an_epoch_covers_its_place_in_the_stream(
     let epoch = StreamMessage::Epoch(mark(2, 1, cut([15, 0])));
     script.send(HERE, [epoch]);
     assert_eq!(all(&indexer, NEXT, 3, 2).await, all(&indexer, INDEX, 2, 2).await);
-    assert_eq!(shown_of(&indexer, NEXT.slice(SliceNo(0)), Epoch(2)).await.1, 5, "1 to 5");
-    assert_eq!(shown_of(&indexer, NEXT.slice(SliceNo(1)), Epoch(2)).await.1, 10, "6 to 15");
+    assert_eq!(
+        wait_slice_checksum(&indexer, NEXT.slice(SliceNo(0)), Epoch(2)).await.1,
+        5,
+        "1 to 5"
+    );
+    assert_eq!(
+        wait_slice_checksum(&indexer, NEXT.slice(SliceNo(1)), Epoch(2)).await.1,
+        10,
+        "6 to 15"
+    );
     assert!(indexer.checksum(NEXT.slice(SliceNo(0)), Epoch(1)).await.is_err(), "below its floor");
     script.send(HERE, [frame(15, 20, &BOTH), StreamMessage::Epoch(mark(3, 2, cut([20, 0])))]);
     let shown = all(&indexer, NEXT, 3, 3).await;

@@ -26,7 +26,7 @@ use storage::log::LogOptions;
 use tokio::time::{sleep, timeout};
 
 use super::cluster::node;
-use super::played::{BRANCH, INDEX, Script, cut, fresh, index, mark, shown};
+use super::played::{BRANCH, INDEX, Script, cut, index, mark, unbuilt_index, wait_index_checksum};
 use crate::{Config, Indexer};
 
 const INDEXER: NodeId = NodeId(7);
@@ -80,7 +80,7 @@ fn epoch(epoch: u64, after: u64) -> Vec<StreamMessage> {
 fn stream(request: &SubscribeRequest, built: bool, to: u64) -> Vec<StreamMessage> {
     let at = request.from.clone().unwrap_or_else(|| cut([0, 0]));
     let after = at.get(VbucketId(0)).seqno.0;
-    let indexes = vec![if built { index(&[INDEXER]) } else { fresh(&[INDEXER]) }];
+    let indexes = vec![if built { index(&[INDEXER]) } else { unbuilt_index(&[INDEXER]) }];
     let begin = StreamMessage::Begin { at, indexes, vbuckets: VbucketSet::all(2) };
     let history = FailoverLogs::new(vec![vec![(BRANCH, 0)]; 2]);
     let epochs = (request.last_epoch.0 + 1..=to).flat_map(|n| epoch(n, after));
@@ -114,7 +114,8 @@ impl Node {
         loop {
             if let Some(indexer) = &self.indexer {
                 if let Ok(shown) =
-                    timeout(Duration::from_secs(2), shown(indexer, Epoch(EPOCHS))).await
+                    timeout(Duration::from_secs(2), wait_index_checksum(indexer, Epoch(EPOCHS)))
+                        .await
                 {
                     return shown;
                 }
@@ -145,7 +146,7 @@ async fn run(fails: Option<u64>) -> ((u64, u64), u64, u32) {
     );
     let mut node = Node { env, fs, script, indexer: None, starts: 0 };
     node.start();
-    shown(node.indexer.as_ref().expect("it starts"), Epoch(BUILT)).await;
+    wait_index_checksum(node.indexer.as_ref().expect("it starts"), Epoch(BUILT)).await;
     built.store(true, Ordering::SeqCst);
     let begin = node.fs.operations();
     if let Some(fails) = fails {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::follow::cluster::node;
 use crate::follow::played::{
-    BRANCH, INDEX, SLICES, Script, cut, documents, expected, frame, history, mark, placed, shown,
-    shown_of,
+    BRANCH, INDEX, SLICES, Script, cut, documents, expected_checksums, frame, history,
+    index_placed_on, mark, wait_index_checksum, wait_slice_checksum,
 };
 use crate::{Config, Indexer};
 use proto::env::Env;
@@ -27,7 +27,7 @@ const LOST: NodeId = NodeId(8);
 /// Returns the index in a state and a revision, with its first slice on the heir and its second
 /// slice on the node `second`.
 fn index(state: IndexState, second: NodeId, revision: u64) -> Arc<IndexInfo> {
-    let info = IndexInfo::clone(&placed(vec![vec![HEIR], vec![second]]));
+    let info = IndexInfo::clone(&index_placed_on(vec![vec![HEIR], vec![second]]));
     Arc::new(IndexInfo { state, revision, ..info })
 }
 
@@ -80,7 +80,7 @@ async fn a_build_that_gets_further_slices_builds_them_too() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     script.0.open.send_replace(true);
-    let (_, entries) = shown(&heir, Epoch(2)).await;
+    let (_, entries) = wait_index_checksum(&heir, Epoch(2)).await;
     assert_eq!(entries, 15);
     assert_eq!(script.backfills_of(HEIR), 2);
 }
@@ -90,7 +90,7 @@ async fn routers_learn_which_slices_are_rebuilt_until_they_can_be_read() {
     let dir = tempfile::tempdir().unwrap();
     let script = script(IndexState::Maintenance);
     let heir = start(&script, &dir);
-    shown_of(&heir, SLICES[0], Epoch(1)).await;
+    wait_slice_checksum(&heir, SLICES[0], Epoch(1)).await;
     script.0.open.send_replace(false);
     let mut reports = heir.watch_applied().await.expect("reports");
     second_is_lost(&script, IndexState::Maintenance);
@@ -104,10 +104,13 @@ async fn routers_learn_which_slices_are_rebuilt_until_they_can_be_read() {
     };
     let readable = reported(|rebuilt| rebuilt == [SLICES[1]]).await;
     assert_eq!(readable, [SLICES[0]], "the other slice answers meanwhile");
-    shown_of(&heir, SLICES[0], Epoch(2)).await;
+    wait_slice_checksum(&heir, SLICES[0], Epoch(2)).await;
     assert!(heir.checksum(SLICES[1], Epoch(2)).await.is_err(), "it is not there yet");
     script.0.open.send_replace(true);
     assert_eq!(reported(|rebuilt| rebuilt.is_empty()).await, SLICES);
-    assert_eq!(shown_of(&heir, SLICES[1], Epoch(2)).await, expected(15).await[1]);
+    assert_eq!(
+        wait_slice_checksum(&heir, SLICES[1], Epoch(2)).await,
+        expected_checksums(15).await[1]
+    );
     assert!(heir.checksum(SLICES[1], Epoch(1)).await.is_err(), "that is below its floor");
 }

@@ -1,13 +1,13 @@
-//! The follower of a bucket: keeps a subscription to the bucket's projector open, adds frames to
-//! the mutation queue, applies epochs, and builds the indexes that join the stream.
+//! The follower of a bucket: keeps a subscription to the bucket's projector open, adds the
+//! received mutations to the queue, applies epochs, and builds the indexes that join the stream.
 //!
-//! Dropping the task cancels it at any await; mutations that were not applied are requested again
-//! from the watermarks. After an error or a gap in the stream the follower opens a new stream from
-//! the watermarks.
+//! Dropping the task cancels it at any await. Mutations that were not applied are requested again
+//! from the watermarks (the ends of the received mutations). After an error or a gap in the
+//! stream the follower opens a new stream from the watermarks.
 //!
-//! The follower compares positions only within the stream's history, and first rolls back state of
-//! any other history (`rollback`). A copy whose missing history was purged is compared with a
-//! snapshot (`resync`).
+//! The follower compares positions only within the stream's history, and first rolls back
+//! mutations of any other history (`rollback`). If the source has purged history that a copy
+//! needs, the copy is compared with a snapshot (`resync`).
 //!
 //! | file | contents |
 //! |---|---|
@@ -31,7 +31,7 @@ mod run;
 mod transactions;
 
 pub use follower::{FollowerStatus, grouping};
-pub use run::follow;
+pub use run::spawn_follower;
 
 #[cfg(test)]
 mod abandoned_tests;

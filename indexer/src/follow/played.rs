@@ -1,5 +1,6 @@
-//! A simulated projector for complete indexers: a test gives its messages, and it records its
-//! requests. The projector has one bucket, with an index of two slices.
+//! A simulated projector for tests of complete indexers. A test defines its messages, and the
+//! projector records the requests that it receives. The projector has one bucket, with an index
+//! of two slices.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +29,7 @@ use proto::value::path::Step;
 use proto::{Error, Result};
 use tokio::sync::watch;
 
-use super::cluster::{BUCKET, Cluster, ClusterState, Streams};
+use super::cluster::{BUCKET, Cluster, ClusterState, ProjectorCalls};
 use crate::Indexer;
 use storage::{EpochBatch, Grouping, SliceStore, StorageEngine, StoreOptions};
 
@@ -43,10 +44,11 @@ const fn slice(slice: u16) -> SliceId {
     INDEX.slice(SliceNo(slice))
 }
 
-/// A function that returns the first messages of a subscription; its second argument is the number
-/// of earlier subscriptions of that node.
+/// A function that returns the first messages of a subscription. Its second argument is the
+/// number of earlier subscriptions of the same node.
 type SubscriptionMessages = dyn Fn(&SubscribeRequest, usize) -> Vec<StreamMessage> + Send + Sync;
-/// A function that returns the snapshot for a backfill: its cut and its documents.
+/// A function that returns the snapshot for a backfill: its cut and its documents. Its second
+/// argument is the number of earlier backfills of the same node.
 type BackfillSnapshot = dyn Fn(&BackfillRequest, usize) -> (Cut, Bytes) + Send + Sync;
 /// A function that returns the error with which a subscription is refused; `None` accepts it.
 type SubscriptionCheck = dyn Fn(&SubscribeRequest) -> Option<Error> + Send;
@@ -58,18 +60,19 @@ pub struct ScriptState {
     pub backfills: Mutex<Vec<BackfillRequest>>,
     /// True if snapshots may send documents; otherwise they wait.
     pub open: watch::Sender<bool>,
-    /// The number of snapshots whose stream ends early, beginning with the first.
+    /// The number of snapshots whose stream ends too early. The first snapshots of each node do
+    /// so.
     pub cut_short: AtomicUsize,
     /// The number of subscriptions that were refused.
     pub refused: AtomicUsize,
     refusals: Mutex<Box<SubscriptionCheck>>,
-    /// The sender of the newest stream of each node.
+    /// For each node, the sender of further messages in its newest stream.
     more: Mutex<BTreeMap<NodeId, Sender<StreamMessage>>>,
     streams: Box<SubscriptionMessages>,
     snapshots: Box<BackfillSnapshot>,
 }
 
-/// A handle of the simulated projector, which tests control.
+/// A handle of the simulated projector, by which a test controls it.
 #[derive(Clone)]
 pub struct Script(pub Arc<ScriptState>);
 
@@ -104,7 +107,7 @@ impl Script {
         self.0.more.lock().unwrap().remove(&node);
     }
 
-    /// Sets the function that refuses subscriptions from now on.
+    /// Sets the function that decides which subscriptions are refused from now on.
     pub fn refuse(&self, refusal: impl Fn(&SubscribeRequest) -> Option<Error> + Send + 'static) {
         *self.0.refusals.lock().unwrap() = Box::new(refusal);
     }
@@ -120,6 +123,7 @@ impl Script {
     }
 }
 
+/// Returns a cut at these seqnos of the two vbuckets.
 pub fn cut(seqnos: [u64; 2]) -> Cut {
     let position = |seqno| match seqno {
         0 => Position { vbuuid: Vbuuid(0), seqno: Seqno(0) },
@@ -128,12 +132,13 @@ pub fn cut(seqnos: [u64; 2]) -> Cut {
     Cut::from_positions(seqnos.map(position).to_vec())
 }
 
+/// Returns the mark (stability timestamp) of an epoch.
 pub fn mark(epoch: u64, parent: u64, cut: Cut) -> EpochMark {
     let (epoch, parent, horizon) = (Epoch(epoch), Epoch(parent), Epoch(0));
     EpochMark { bucket: BUCKET, epoch, parent, cut: cut.into(), horizon, points: Arc::default() }
 }
 
-/// Returns `count` documents of vbucket 0 from the seqno `from` on, a thousand bytes each.
+/// Returns `count` documents of vbucket 0 after the seqno `from`, of a thousand bytes each.
 pub fn documents(from: u64, count: u64) -> Bytes {
     let (mut writer, topology) = (KeyVersionsWriter::default(), Arc::clone(&index(&[]).topology));
     for n in 1..=count {
@@ -151,19 +156,19 @@ pub fn documents(from: u64, count: u64) -> Bytes {
     writer.finish()
 }
 
-/// Returns the index with all of its slices on each of these nodes.
+/// Returns the index, with copies of both slices on each of these nodes.
 pub fn index(copies: &[NodeId]) -> Arc<IndexInfo> {
-    placed(vec![copies.to_vec(), copies.to_vec()])
+    index_placed_on(vec![copies.to_vec(), copies.to_vec()])
 }
 
-/// Returns the index in the state of an index that joins a stream for the first time.
-pub fn fresh(copies: &[NodeId]) -> Arc<IndexInfo> {
+/// Returns the index as it is when it joins a stream for the first time: it is to be built.
+pub fn unbuilt_index(copies: &[NodeId]) -> Arc<IndexInfo> {
     let info = IndexInfo::clone(&index(copies));
     Arc::new(IndexInfo { state: IndexState::Backfill, ..info })
 }
 
-/// Returns the index; `placement` has the nodes of each slice.
-pub fn placed(placement: Vec<Vec<NodeId>>) -> Arc<IndexInfo> {
+/// Returns the index with this placement (the nodes of each slice).
+pub fn index_placed_on(placement: Vec<Vec<NodeId>>) -> Arc<IndexInfo> {
     let part = KeyPart {
         expr: Expr::Path(vec![Step::Field("n".into())]),
         name: "n".into(),
@@ -177,14 +182,14 @@ pub fn placed(placement: Vec<Vec<NodeId>>) -> Arc<IndexInfo> {
 }
 
 /// Returns the message with the source's history. With `kept`, vbucket 0 has lost the mutations
-/// after that seqno.
+/// after that seqno and continues on a new branch.
 pub fn history(kept: Option<u64>) -> StreamMessage {
     let new = kept.map(|kept| (NEW_BRANCH, kept));
     let first = new.into_iter().chain([(BRANCH, 0)]).collect();
     StreamMessage::History(Arc::new(FailoverLogs::new(vec![first, vec![(BRANCH, 0)]])))
 }
 
-/// Returns a frame with the documents of a seqno range of vbucket 0.
+/// Returns a frame with the documents of vbucket 0 after the seqno `from`, up to `to`.
 pub fn frame(vbuuid: Vbuuid, from: u64, to: u64) -> StreamMessage {
     let (vbucket, body) = (VbucketId(0), documents(from, to - from));
     let (from, to) = (Seqno(from), Seqno(to));
@@ -192,7 +197,7 @@ pub fn frame(vbuuid: Vbuuid, from: u64, to: u64) -> StreamMessage {
 }
 
 #[async_trait]
-impl Streams for Script {
+impl ProjectorCalls for Script {
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
         if let Some(error) = (self.0.refusals.lock().unwrap())(&request) {
             self.0.refused.fetch_add(1, Ordering::SeqCst);
@@ -225,18 +230,20 @@ impl Streams for Script {
     }
 }
 
-/// Waits until the index can be read at an epoch; returns its checksum and its number of entries.
-pub async fn shown(indexer: &Indexer, epoch: Epoch) -> (u64, u64) {
+/// Waits until both slices of the index can be read at an epoch. Returns the index's checksum and
+/// its number of entries.
+pub async fn wait_index_checksum(indexer: &Indexer, epoch: Epoch) -> (u64, u64) {
     let (mut sum, mut entries) = (0u64, 0);
     for slice in SLICES {
-        let (of_slice, count) = shown_of(indexer, slice, epoch).await;
+        let (of_slice, count) = wait_slice_checksum(indexer, slice, epoch).await;
         (sum, entries) = (sum.wrapping_add(of_slice), entries + count);
     }
     (sum, entries)
 }
 
-/// Returns the expected checksum and count of each slice after the documents up to a seqno.
-pub async fn expected(to: u64) -> Vec<(u64, u64)> {
+/// Returns the checksum and the number of entries that each slice must have after the documents
+/// up to a seqno.
+pub async fn expected_checksums(to: u64) -> Vec<(u64, u64)> {
     let dir = tempfile::tempdir().unwrap();
     let node = NodeId(99);
     let store = StorageEngine::open(&Env::real(), node, dir.path(), StoreOptions::default());
@@ -254,8 +261,8 @@ pub async fn expected(to: u64) -> Vec<(u64, u64)> {
     SLICES.map(|slice| shown.checksum(slice.slice).unwrap()).to_vec()
 }
 
-/// Waits until a slice can be read at an epoch; returns its checksum and its number of entries.
-pub async fn shown_of(indexer: &Indexer, slice: SliceId, epoch: Epoch) -> (u64, u64) {
+/// Waits until a slice can be read at an epoch. Returns its checksum and its number of entries.
+pub async fn wait_slice_checksum(indexer: &Indexer, slice: SliceId, epoch: Epoch) -> (u64, u64) {
     let shown = async {
         loop {
             match indexer.checksum(slice, epoch).await {

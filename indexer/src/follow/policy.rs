@@ -1,11 +1,12 @@
-//! The pure decisions of a follower: dead epochs, indexes that can roll back, epochs that may
-//! follow the applied one, and snapshots that are covered or lost. The simulation of the cores
-//! calls the same functions.
+//! The decisions of a follower, as pure functions: which epochs are dead, which indexes can roll
+//! back, which epochs may follow the applied one, and which snapshots are covered or lost. The
+//! simulation of the cores calls the same functions.
 //!
-//! A follower does not wait for an epoch that is dead in its catalog, nor for an epoch that is not
-//! a predecessor of a newer stability timestamp. An indexer also refuses dead epochs that its
-//! catalog does not list yet: a following epoch cannot have a dead epoch as an ancestor. An index
-//! that skipped epochs raises its floor instead of refusing the epoch (`parent`).
+//! A follower does not wait for an epoch that is dead in its catalog, nor for an epoch from which
+//! a newer epoch does not descend. An indexer also refuses epochs after a rollback that its
+//! catalog does not list yet: an epoch cannot have a dead epoch as an ancestor. If an epoch
+//! descends from the applied one with epochs in between, the index has skipped these and raises
+//! its floor (the oldest epoch that it can serve) instead of refusing the epoch (`parent`).
 
 use std::collections::BTreeMap;
 
@@ -20,23 +21,25 @@ use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
 /// Returns true if a catalog no longer places a generation of an index on a node, because it was
-/// dropped or has moved away. Returns false for a generation that the catalog does not contain yet.
-pub fn is_past(catalog: &Catalog, id: LocalIndexId, node: NodeId) -> bool {
+/// dropped or has moved away. A generation that the catalog does not contain yet is not such a
+/// case.
+pub fn is_placed_elsewhere_or_gone(catalog: &Catalog, id: LocalIndexId, node: NodeId) -> bool {
     match catalog.local_index(id) {
-        Some(index) => !index.feeds_any(node),
-        None => catalog.is_gone(id),
+        Some(index) => !index.is_fed_any(node),
+        None => catalog.is_generation_dropped(id),
     }
 }
 
-/// Returns true if the catalog's record of a generation is older than `revision`. For a generation
-/// that is not listed, the revision of the index's record decides: it changes when a generation is
-/// dropped.
+/// Returns true if the catalog is older than the revision `revision` of a generation. For a
+/// generation that is not listed, the revision of the index's record decides: it changes when a
+/// generation is dropped.
 pub fn is_older(catalog: &Catalog, id: LocalIndexId, revision: u64) -> bool {
     let record = catalog.local_index(id).or_else(|| catalog.indexes.get(&id.index));
     record.is_some_and(|index| index.revision < revision)
 }
 
-/// Returns the first range of dead epochs of a bucket that contains any of these epochs.
+/// Returns the first range of dead epochs of a bucket that contains any of `epochs`; `None` if
+/// all of them are alive.
 pub fn dead_range<I: Iterator<Item = Epoch>>(
     bucket: &BucketInfo,
     epochs: impl Fn() -> I,
@@ -48,10 +51,10 @@ pub fn dead_range<I: Iterator<Item = Epoch>>(
     bucket.dead.iter().find(stands).cloned()
 }
 
-/// Returns true if an index can be kept when its bucket is rolled back to the point `point`;
-/// `newest` is the index's newest epoch. If the bucket itself need not be rolled back (`None`), the
-/// index is kept only if its newest epoch is not dead.
-pub fn stays(
+/// Returns true if an index can be kept in a rollback. `newest` is the index's newest epoch, and
+/// `point` the epoch to which its bucket is rolled back. Without `point` the bucket itself need
+/// not be rolled back, and the index is kept only if its newest epoch is not dead.
+pub fn can_keep_index(
     dead: &DeadEpochs,
     point: Option<&EpochMark>,
     newest: Epoch,
@@ -63,17 +66,17 @@ pub fn stays(
     }
 }
 
-/// Returns true if a node has readable indexes of a bucket, but no record of an applied epoch of
-/// the bucket.
-pub fn is_unplaced(knows_epoch: bool, readable: usize) -> bool {
+/// Returns true if the readable indexes of a bucket are at an unknown epoch, because the node has
+/// no record of the bucket's applied epoch.
+pub fn has_unknown_epoch(knows_epoch: bool, readable: usize) -> bool {
     !knows_epoch && readable > 0
 }
 
-/// Checks that a stability timestamp belongs to the stream's history and follows the applied epoch.
-/// If the two are separated by a rollback that the catalog does not list yet, the error is
-/// retryable. A parent above the applied epoch is accepted, although it need not descend
-/// from that epoch: otherwise either the histories differ, or the mutations in between are
-/// identical.
+/// Checks that an epoch belongs to the stream's history and follows the applied epoch. If it does
+/// not follow because of a rollback that the catalog does not list yet, the error is retryable.
+/// Any parent at or above the applied epoch is accepted. Such a parent may descend from another
+/// epoch, but then either the histories differ, which the first check finds, or the mutations in
+/// between are identical.
 pub fn check_follows(
     mark: &EpochMark,
     history: Option<&FailoverLogs>,
@@ -93,23 +96,23 @@ pub fn check_follows(
     Ok(())
 }
 
-/// Returns true if a snapshot at this cut cannot be used: it belongs to a lost history, or ends
-/// before `joined`, the cut from which the stream carries the build's mutations. The latter happens
-/// when the source loses mutations meanwhile.
-pub fn is_lost(history: &FailoverLogs, snapshot: &Cut, joined: &Cut) -> bool {
+/// Returns true if a build cannot use a snapshot at this cut. The snapshot belongs to a lost
+/// history, or it ends before `joined`, the cut from which the stream carries the build's
+/// mutations. It ends too early if the source has lost mutations meanwhile.
+pub fn is_snapshot_unusable(history: &FailoverLogs, snapshot: &Cut, joined: &Cut) -> bool {
     let fits = history.includes_cut(snapshot) && snapshot.reaches(joined);
     !fits && !plant::is(Plant::LostSnapshotKept)
 }
 
-/// True if an applied epoch covers a snapshot. Both are compared in the stream's history, so an epoch that a rollback is about
-/// to undo covers nothing.
+/// Returns true if the cut `applied` of an epoch covers a snapshot. Both are compared in the
+/// stream's history, so an epoch that a rollback is about to remove covers nothing.
 pub fn covers(history: Option<&FailoverLogs>, applied: &Cut, snapshot: &Cut) -> bool {
     history.is_some_and(|logs| logs.includes_cut(applied)) && applied.reaches(snapshot)
 }
 
-/// Returns, for each slice of an index that the stream carries for a node, the cut from which it
-/// carries the slice's mutations: the one in `before`, or else `at`.
-pub fn fed_since(
+/// Returns the slices of an index whose mutations the stream carries for a node, each with the
+/// cut from which it does: the known one in `before`, or else `at`.
+pub fn streamed_since(
     index: &IndexInfo,
     node: NodeId,
     mut before: BTreeMap<SliceNo, Cut>,
@@ -117,14 +120,14 @@ pub fn fed_since(
 ) -> BTreeMap<SliceNo, Cut> {
     let slices = (0..index.topology.placement.len() as u16).map(SliceNo);
     slices
-        .filter(|slice| index.feeds(node, *slice))
+        .filter(|slice| index.is_fed(node, *slice))
         .map(|slice| (slice, before.remove(&slice).unwrap_or_else(|| at.clone())))
         .collect()
 }
 
-/// Adjusts a build to a stream that begins at `at`: `joined` becomes the earlier of the two
-/// positions in each vbucket.
-pub fn rejoin(joined: &mut Cut, at: &Cut) {
+/// Adapts a build to a new stream that begins at the cut `at`. The cut `joined` of the build
+/// becomes, in each vbucket, the earlier of the two positions.
+pub fn lower_join_cut(joined: &mut Cut, at: &Cut) {
     for (vbucket, position) in at.iter() {
         if position.seqno < joined.get(vbucket).seqno {
             joined.set(vbucket, position);
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_is_past_once_the_catalog_has_a_newer_one_or_places_it_elsewhere() {
+    fn a_generation_is_gone_when_replaced_or_moved() {
         let (here, elsewhere) = (NodeId(1), NodeId(2));
         let info = IndexInfo {
             generation: Generation(4),
@@ -173,7 +176,7 @@ mod tests {
         catalog.indexes.insert(info.id, info.into());
         let past = |index, generation, node| {
             let (index, generation) = (IndexId(index), Generation(generation));
-            is_past(&catalog, LocalIndexId { index, generation }, node)
+            is_placed_elsewhere_or_gone(&catalog, LocalIndexId { index, generation }, node)
         };
         assert!(!past(7, 4, here) && past(7, 4, elsewhere));
         assert!(past(7, 3, here), "the catalog has a newer generation");
@@ -182,7 +185,7 @@ mod tests {
         let dropped = Catalog { newest_index: IndexId(7), ..Catalog::default() };
         let (index, generation) = (IndexId(7), Generation(4));
         assert!(
-            is_past(&dropped, LocalIndexId { index, generation }, here),
+            is_placed_elsewhere_or_gone(&dropped, LocalIndexId { index, generation }, here),
             "the newest was dropped"
         );
     }
@@ -211,12 +214,15 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_from_before_its_build_joined_is_worth_nothing() {
+    fn a_snapshot_from_before_the_join_is_unusable() {
         let snapshot = cut([(7, 4), (7, 9)]);
         let mut joined = cut([(7, 6), (7, 9)]);
-        assert!(is_lost(&history(), &snapshot, &joined), "5 and 6 were never brought");
-        rejoin(&mut joined, &cut([(7, 3), (7, 9)]));
-        assert!(!is_lost(&history(), &snapshot, &joined), "now they would be");
-        assert!(is_lost(&history(), &cut([(7, 6), (7, 9)]), &joined), "of a lost history");
+        assert!(is_snapshot_unusable(&history(), &snapshot, &joined), "5 and 6 were never brought");
+        lower_join_cut(&mut joined, &cut([(7, 3), (7, 9)]));
+        assert!(!is_snapshot_unusable(&history(), &snapshot, &joined), "now they would be");
+        assert!(
+            is_snapshot_unusable(&history(), &cut([(7, 6), (7, 9)]), &joined),
+            "of a lost history"
+        );
     }
 }

@@ -25,17 +25,17 @@ use proto::rpc::mutation::StreamMessage;
 use proto::rpc::mutation::SubscribeRequest;
 use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
 use proto::{Error, ErrorCode};
-use storage::{Grouping, PieceRange, SliceStore, StorageEngine};
+use storage::{Grouping, PartRange, SliceStore, StorageEngine};
 
 use super::cluster::{BUCKET, node};
 use super::played::{
-    self, BRANCH, INDEX, NEW_BRANCH, SLICES, Script, cut, documents, expected, frame, fresh, index,
-    mark, placed, shown, shown_of,
+    self, BRANCH, INDEX, NEW_BRANCH, SLICES, Script, cut, documents, expected_checksums, frame,
+    index, index_placed_on, mark, unbuilt_index, wait_index_checksum, wait_slice_checksum,
 };
 use crate::{Indexer, recorded_tasks};
 use proto::model::assignment::VbucketSet;
 use proto::rpc::mutation::BackfillRequest;
-use storage::{EpochBatch, Piece, StoreOptions};
+use storage::{EpochBatch, StoreOptions, VbucketMutations};
 
 /// The node whose copy can be rolled back.
 const OLD: NodeId = NodeId(7);
@@ -71,7 +71,7 @@ fn third() -> [StreamMessage; 2] {
 /// in the first one, the node `OLD` begins at seqno 0 and the other at 10; in later ones, which
 /// follow the loss, epoch 4 ends at seqno 12.
 fn streams(request: &SubscribeRequest, before: usize) -> Vec<StreamMessage> {
-    let index = if before == 0 { fresh(&COPIES) } else { index(&COPIES) };
+    let index = if before == 0 { unbuilt_index(&COPIES) } else { index(&COPIES) };
     let begin =
         |at| StreamMessage::Begin { at, indexes: vec![index], vbuckets: VbucketSet::all(2) };
     match (before, request.node) {
@@ -130,19 +130,29 @@ async fn a_slice_that_cannot_roll_back_is_fetched_with_its_rollback_points() {
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let script = Script::new(&COPIES, streams, snapshots);
     let old = start(&script, OLD, &dirs[0]);
-    shown(&old, Epoch(1)).await;
+    wait_index_checksum(&old, Epoch(1)).await;
     script.send(OLD, [frame(BRANCH, 0, 10), epoch(2, 1, cut([10, 0]))].into_iter().chain(third()));
     let young = start(&script, YOUNG, &dirs[1]);
-    assert_eq!(shown(&old, Epoch(3)).await, shown(&young, Epoch(3)).await);
+    assert_eq!(
+        wait_index_checksum(&old, Epoch(3)).await,
+        wait_index_checksum(&young, Epoch(3)).await
+    );
     assert_eq!(floors(&old), [Some(Epoch(1)); 2]);
     assert_eq!(floors(&young), [Some(Epoch(3)); 2]);
     roll_back(&script);
-    let expected = shown(&old, RESUMED).await;
-    assert_eq!(shown(&young, RESUMED).await, expected, "all that survived, and nothing else");
+    let expected = wait_index_checksum(&old, RESUMED).await;
+    assert_eq!(
+        wait_index_checksum(&young, RESUMED).await,
+        expected,
+        "all that survived, and nothing else"
+    );
     assert_eq!(expected.1, 12);
     assert_eq!(script.backfills_of(YOUNG), 1, "the source was not asked again");
     assert_eq!(floors(&young), [Some(Epoch(1)); 2], "it can go back as far as the copy");
-    assert_eq!(shown(&young, Epoch(2)).await, shown(&old, Epoch(2)).await);
+    assert_eq!(
+        wait_index_checksum(&young, Epoch(2)).await,
+        wait_index_checksum(&old, Epoch(2)).await
+    );
 }
 
 /// An indexer whose copy is lost (`None`), or whose files differ from its checksums.
@@ -173,9 +183,9 @@ async fn a_slice_that_no_copy_has_is_built_from_the_source() {
     let script = Script::new(&COPIES, streams, snapshots);
     script.0.state.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(None)));
     let young = start(&script, YOUNG, &dir);
-    assert_eq!(shown(&young, Epoch(3)).await.1, 20);
+    assert_eq!(wait_index_checksum(&young, Epoch(3)).await.1, 20);
     roll_back(&script);
-    assert_eq!(shown(&young, RESUMED).await.1, 12);
+    assert_eq!(wait_index_checksum(&young, RESUMED).await.1, 12);
     assert_eq!(script.backfills_of(YOUNG), 2);
     assert_eq!(young.status().slices.len(), 2, "nothing is fetched any more");
 }
@@ -194,7 +204,7 @@ async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) ->
         let epoch = n as u64 + 1;
         let from = ends[n.saturating_sub(1)];
         let (base, after, body) = (Seqno(from), Seqno(from), documents(from, to - from));
-        let pieces = vec![Piece { body, base, after, to: Seqno(to) }];
+        let pieces = vec![VbucketMutations { body, base, after, to: Seqno(to) }];
         let mark = mark(epoch, epoch - 1, cut([to, 0]));
         store.apply(EpochBatch { mark: mark.clone(), pieces, commits: Vec::new() }).await.unwrap();
         if epoch == 1 {
@@ -207,17 +217,17 @@ async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) ->
 
 /// Copies a slice like a move, but with a later floor and without rollback points.
 async fn copy_late(from: &StorageEngine, to: &StorageEngine, slice: SliceId, floor: Epoch) {
-    let export = from.export(slice).await.expect("the slice is present");
-    let mut received = to.receive(OLD);
+    let export = from.export_slice(slice).await.expect("the slice is present");
+    let mut received = to.begin_receiving(OLD);
     let head = ExportHead { floor, points: Vec::new(), ..export.head.clone() };
-    received.begin(head).await.unwrap();
+    received.begin_round(head).await.unwrap();
     let whole =
-        |(file, len): &(u64, u64)| PieceRange { file: *file, offset: 0, bytes: *len as usize };
+        |(file, len): &(u64, u64)| PartRange { file: *file, offset: 0, bytes: *len as usize };
     let files = export.head.files.iter().map(whole).collect();
-    received.pieces(export.read(files).await.unwrap()).await.unwrap();
+    received.store_pieces(export.read(files).await.unwrap()).await.unwrap();
     received.sync().await.unwrap();
     let mark = mark(3, 2, cut([20, 0]));
-    let installed = to.install(received, slice, index(&COPIES), &mark).await;
+    let installed = to.install_slice(received, slice, index(&COPIES), &mark).await;
     assert!(installed.is_ok());
 }
 
@@ -225,19 +235,19 @@ async fn copy_late(from: &StorageEngine, to: &StorageEngine, slice: SliceId, flo
 async fn only_the_slices_that_cannot_go_back_are_fetched() {
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let old = stored(&dirs[0], OLD, &index(&COPIES)).await;
-    let young = stored(&dirs[1], YOUNG, &placed(vec![COPIES.to_vec(), vec![OLD]])).await;
+    let young = stored(&dirs[1], YOUNG, &index_placed_on(vec![COPIES.to_vec(), vec![OLD]])).await;
     copy_late(&old, &young, SLICES[1], Epoch(3)).await;
     for store in [&old, &young] {
-        assert!(store.can_go_back(SLICES[0], Epoch(2)));
+        assert!(store.can_roll_back(SLICES[0], Epoch(2)));
     }
-    assert!(!young.can_go_back(SLICES[1], Epoch(2)));
+    assert!(!young.can_roll_back(SLICES[1], Epoch(2)));
     drop((old, young));
     let script = Script::new(&COPIES, |request, _| streams(request, 1), snapshots);
     roll_back(&script);
     let old = start(&script, OLD, &dirs[0]);
     let young = start(&script, YOUNG, &dirs[1]);
-    let expected = shown(&old, RESUMED).await;
-    assert_eq!(shown(&young, RESUMED).await, expected);
+    let expected = wait_index_checksum(&old, RESUMED).await;
+    assert_eq!(wait_index_checksum(&young, RESUMED).await, expected);
     assert_eq!(expected.1, 12);
     assert_eq!(floors(&young), [Some(Epoch(1)); 2]);
     assert!(script.0.backfills.lock().unwrap().is_empty(), "nothing was built from the source");
@@ -251,7 +261,7 @@ async fn only_the_slices_that_cannot_go_back_are_fetched() {
 async fn half_lost(dir: &tempfile::TempDir) -> (Script, Arc<Indexer>) {
     let other = tempfile::tempdir().unwrap();
     let old = stored(&other, OLD, &index(&COPIES)).await;
-    let young = stored(dir, YOUNG, &placed(vec![COPIES.to_vec(), vec![OLD]])).await;
+    let young = stored(dir, YOUNG, &index_placed_on(vec![COPIES.to_vec(), vec![OLD]])).await;
     copy_late(&old, &young, SLICES[1], Epoch(3)).await;
     drop(young);
     let snapshots = |_: &BackfillRequest, before| match before {
@@ -285,18 +295,31 @@ async fn progress_of(young: &Indexer, slice: SliceId) -> SliceProgress {
 async fn a_slice_without_a_copy_is_built_while_the_others_answer() {
     let dir = tempfile::tempdir().unwrap();
     let (script, young) = half_lost(&dir).await;
-    assert_eq!(shown_of(&young, SLICES[0], RESUMED).await, expected(12).await[0]);
+    assert_eq!(
+        wait_slice_checksum(&young, SLICES[0], RESUMED).await,
+        expected_checksums(12).await[0]
+    );
     progress_of(&young, SLICES[1]).await;
     assert_eq!(script.backfills_of(YOUNG), 1);
     script.send(YOUNG, fifth());
-    assert_eq!(shown_of(&young, SLICES[0], Epoch(5)).await, expected(15).await[0]);
+    assert_eq!(
+        wait_slice_checksum(&young, SLICES[0], Epoch(5)).await,
+        expected_checksums(15).await[0]
+    );
     assert_eq!(floors(&young), [Some(Epoch(1)), None]);
     let refused = young.checksum(SLICES[1], Epoch(5)).await;
     assert!(refused.is_err(), "{refused:?}");
     script.0.open.send_replace(true);
-    assert_eq!(shown_of(&young, SLICES[1], Epoch(5)).await, expected(15).await[1]);
+    assert_eq!(
+        wait_slice_checksum(&young, SLICES[1], Epoch(5)).await,
+        expected_checksums(15).await[1]
+    );
     assert_eq!(floors(&young), [Some(Epoch(1)), Some(Epoch(5))]);
-    assert_eq!(shown_of(&young, SLICES[0], Epoch(2)).await, expected(10).await[0], "its reach");
+    assert_eq!(
+        wait_slice_checksum(&young, SLICES[0], Epoch(2)).await,
+        expected_checksums(10).await[0],
+        "its reach"
+    );
     assert_eq!(script.backfills_of(YOUNG), 1);
 }
 
@@ -306,7 +329,7 @@ async fn a_crash_during_the_build_of_a_lost_slice_restarts_only_that_build() {
     let (script, young) = half_lost(&dir).await;
     progress_of(&young, SLICES[1]).await;
     script.send(YOUNG, fifth());
-    shown_of(&young, SLICES[0], Epoch(5)).await;
+    wait_slice_checksum(&young, SLICES[0], Epoch(5)).await;
     // Long enough for the log to be synced.
     tokio::time::sleep(Duration::from_millis(500)).await;
     script.0.state.indexers.lock().unwrap().remove(&YOUNG);
@@ -314,17 +337,20 @@ async fn a_crash_during_the_build_of_a_lost_slice_restarts_only_that_build() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     script.0.open.send_replace(true);
     let young = start(&script, YOUNG, &dir);
-    assert_eq!(shown_of(&young, SLICES[0], Epoch(5)).await, expected(15).await[0]);
+    assert_eq!(
+        wait_slice_checksum(&young, SLICES[0], Epoch(5)).await,
+        expected_checksums(15).await[0]
+    );
     script.send(YOUNG, [frame(NEW_BRANCH, 15, 16), epoch(6, 5, end(16))]);
-    assert_eq!(shown(&young, Epoch(6)).await.1, 16);
+    assert_eq!(wait_index_checksum(&young, Epoch(6)).await.1, 16);
     assert_eq!(script.backfills_of(YOUNG), 2);
 }
 
 #[tokio::test]
 async fn a_node_with_an_empty_disk_fetches_existing_copies_and_builds_the_rest() {
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let placement = || placed(vec![COPIES.to_vec(), vec![YOUNG]]);
-    drop(stored(&dirs[0], OLD, &placed(vec![vec![OLD], vec![YOUNG]])).await);
+    let placement = || index_placed_on(vec![COPIES.to_vec(), vec![YOUNG]]);
+    drop(stored(&dirs[0], OLD, &index_placed_on(vec![vec![OLD], vec![YOUNG]])).await);
     let script = Script::new(
         &COPIES,
         move |request, _| {
@@ -338,20 +364,20 @@ async fn a_node_with_an_empty_disk_fetches_existing_copies_and_builds_the_rest()
         |_, _| (cut([20, 0]), documents(0, 20)),
     );
     script.0.state.change(|catalog| {
-        catalog.indexes.insert(INDEX.index, placed(vec![COPIES.to_vec(), vec![YOUNG]]));
+        catalog.indexes.insert(INDEX.index, index_placed_on(vec![COPIES.to_vec(), vec![YOUNG]]));
     });
     let old = start(&script, OLD, &dirs[0]);
     script.0.open.send_replace(false);
     let young = start(&script, YOUNG, &dirs[1]);
-    let expected = expected(20).await;
-    assert_eq!(shown_of(&old, SLICES[0], Epoch(4)).await, expected[0]);
+    let expected = expected_checksums(20).await;
+    assert_eq!(wait_slice_checksum(&old, SLICES[0], Epoch(4)).await, expected[0]);
     assert_eq!(
-        shown_of(&young, SLICES[0], Epoch(4)).await,
+        wait_slice_checksum(&young, SLICES[0], Epoch(4)).await,
         expected[0],
         "while the other is built"
     );
     script.0.open.send_replace(true);
-    assert_eq!(shown_of(&young, SLICES[1], Epoch(4)).await, expected[1]);
+    assert_eq!(wait_slice_checksum(&young, SLICES[1], Epoch(4)).await, expected[1]);
     assert_eq!(floors(&young), [Some(Epoch(1)), Some(Epoch(4))]);
     assert_eq!((script.backfills_of(OLD), script.backfills_of(YOUNG)), (0, 1));
 }
@@ -370,7 +396,10 @@ async fn a_fetched_slice_that_differs_from_its_copy_is_not_shown() {
     let old = start(&script, OLD, &dirs[0]);
     script.0.state.indexers.lock().unwrap().insert(OLD, Arc::new(Lost(Some(old.clone()))));
     let young = start(&script, YOUNG, &dirs[1]);
-    assert_eq!(shown(&young, Epoch(4)).await, shown(&old, Epoch(4)).await);
+    assert_eq!(
+        wait_index_checksum(&young, Epoch(4)).await,
+        wait_index_checksum(&old, Epoch(4)).await
+    );
     assert_eq!(floors(&young), [Some(Epoch(4)); 2], "built from the source");
     assert!(script.backfills_of(YOUNG) > 0);
 }
@@ -381,7 +410,7 @@ async fn a_fetched_slice_that_differs_from_its_copy_is_not_shown() {
 async fn slices_that_a_starting_node_lacks_are_fetched() {
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     drop(stored(&dirs[0], OLD, &index(&COPIES)).await);
-    drop(stored(&dirs[1], YOUNG, &placed(vec![COPIES.to_vec(), vec![OLD]])).await);
+    drop(stored(&dirs[1], YOUNG, &index_placed_on(vec![COPIES.to_vec(), vec![OLD]])).await);
     let script = Script::new(
         &COPIES,
         |request, _| {
@@ -397,9 +426,9 @@ async fn slices_that_a_starting_node_lacks_are_fetched() {
     );
     let old = start(&script, OLD, &dirs[0]);
     let young = start(&script, YOUNG, &dirs[1]);
-    let expected = shown(&old, Epoch(4)).await;
+    let expected = wait_index_checksum(&old, Epoch(4)).await;
     assert_eq!(expected.1, 20);
-    assert_eq!(shown(&young, Epoch(4)).await, expected);
+    assert_eq!(wait_index_checksum(&young, Epoch(4)).await, expected);
     assert!(script.0.backfills.lock().unwrap().is_empty(), "nothing was built from the source");
 }
 
@@ -434,7 +463,7 @@ impl IndexerApi for Panicking {
 async fn a_panic_while_a_slice_is_copied_is_a_failed_attempt() {
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     drop(stored(&dirs[0], OLD, &index(&COPIES)).await);
-    drop(stored(&dirs[1], YOUNG, &placed(vec![COPIES.to_vec(), vec![OLD]])).await);
+    drop(stored(&dirs[1], YOUNG, &index_placed_on(vec![COPIES.to_vec(), vec![OLD]])).await);
     let streams = |request: &SubscribeRequest, _| {
         let at = request.from.clone().expect("both have slices");
         let (indexes, vbuckets) = (vec![index(&COPIES)], VbucketSet::all(2));
@@ -447,9 +476,13 @@ async fn a_panic_while_a_slice_is_copied_is_a_failed_attempt() {
     script.0.state.indexers.lock().unwrap().insert(OLD, Arc::new(panicking));
     let (env, failures) = recorded_tasks::env();
     let young = start_in(env, &script, YOUNG, &dirs[1]);
-    let expected = shown(&old, Epoch(4)).await;
+    let expected = wait_index_checksum(&old, Epoch(4)).await;
     assert_eq!(expected.1, 20);
-    assert_eq!(shown(&young, Epoch(4)).await, expected, "nothing twice, and nothing lost");
+    assert_eq!(
+        wait_index_checksum(&young, Epoch(4)).await,
+        expected,
+        "nothing twice, and nothing lost"
+    );
     assert!(script.0.backfills.lock().unwrap().is_empty(), "nothing was built from the source");
     let lines = failures.lines();
     assert!(lines.len() == 1 && lines[0].contains("\"copy-slice\""), "once: {lines:?}");
@@ -460,6 +493,9 @@ async fn a_panic_while_a_slice_is_copied_is_a_failed_attempt() {
     let more = [frame(BRANCH, 20, 25), epoch(5, 4, cut([25, 0]))];
     script.send(OLD, more.clone());
     script.send(YOUNG, more);
-    assert_eq!(shown(&young, Epoch(5)).await, shown(&old, Epoch(5)).await);
-    assert_eq!(shown(&young, Epoch(5)).await.1, 25);
+    assert_eq!(
+        wait_index_checksum(&young, Epoch(5)).await,
+        wait_index_checksum(&old, Epoch(5)).await
+    );
+    assert_eq!(wait_index_checksum(&young, Epoch(5)).await.1, 25);
 }

@@ -1,7 +1,8 @@
-//! Resync: updates copies whose missing history was purged.
+//! Resync: updates the copies of indexes when mutations that they need are not available.
 //!
-//! The source has purged the history, or the mutations before the next stability timestamp exceed
-//! the memory. A rebuild would be wasteful, since most of the copies' content is right. Instead:
+//! Either the source has purged the history, or the mutations before the next stability timestamp
+//! (the end of an epoch) exceed the memory. A rebuild would be wasteful, since most of the
+//! copies' content is right. Instead:
 //!
 //! 1. The follower drops all unapplied mutations, and its next stream begins at the source's
 //!    *present*.
@@ -13,21 +14,22 @@
 //!    stream's mutations up to its cut. For the engine, the log and recovery it is an ordinary
 //!    epoch.
 //!
-//! Correctness: for each document the later mutation wins. A mutation of the stream is at least as
-//! new as the snapshot's state of its document; if the stream has none, the document has not
+//! Correctness: for each document the later mutation wins. A mutation of the stream is at least
+//! as new as the snapshot's state of its document; if the stream has none, the document has not
 //! changed since the snapshot. A mutation of the stream gives the document's state in every index
-//! of the node. At the cut the copies therefore equal the history. The epochs in between were never
-//! applied: since the new epoch's parent is not the applied epoch, the floor rises to the new
-//! epoch, and no scan of them is answered with older data (I3).
+//! of the node. At the cut the copies therefore equal the history. The epochs in between were
+//! never applied: since the new epoch's parent is not the applied epoch, the floor (the oldest
+//! readable epoch) rises to the new epoch, and no scan of the skipped epochs is answered with
+//! older data (I3).
 //!
-//! Copies whose applied epoch is not known (`resync_unplaced`) are compared in the same way. They
+//! Copies whose applied epoch is not known (`resync_unknown_epoch`) are compared in the same way. They
 //! cannot be read until then.
 //!
 //! A resync keeps no state on disk. After a crash before its epoch is in the log, the follower
-//! finds its old position purged and begins again; after a later crash the log has the corrections.
-//! A loss of history ([`super::rollback`]) ends a resync whose snapshots it invalidates.
-//! Corrections and frames together are bounded; above the bound, or if the snapshot is not ordered
-//! by id, the slices are dropped and rebuilt from a snapshot.
+//! finds its old position purged and begins again; after a later crash the log has the
+//! corrections. A loss of history ([`super::rollback`]) ends a resync if it invalidates its
+//! snapshots. Corrections and frames together are bounded; above the bound, or if the snapshot is
+//! not ordered by id, the slices are dropped and rebuilt from a snapshot.
 
 use std::sync::Arc;
 
@@ -35,13 +37,13 @@ use proto::model::cut::Cut;
 use proto::{Error, ErrorCode, Result};
 use storage::{EpochBatch, SliceStore};
 
-use super::comparison::{ComparisonResult, Resync, bytes_max, compare_all};
+use super::comparison::{ComparisonResult, Resync, compare_all, epoch_bytes_max};
 use super::follower::Follower;
 use super::policy;
 
 impl Follower {
-    /// Begins a resync, because the missing history is not available. Builds are restarted with the
-    /// next stream.
+    /// Begins a resync, because mutations that the copies need are not available. Drops received
+    /// mutations. Builds are restarted with the next stream.
     pub(super) fn begin_resync(&mut self, why: &Error) {
         let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
         tracing::info!(bucket = %self.bucket, %applied, %why, "the copies are compared with a snapshot");
@@ -50,12 +52,14 @@ impl Follower {
     }
 
     /// Begins a resync if slices are readable but the store has no record of their epoch, because
-    /// its files were damaged. Without it, a stream from the source's present would leave the
-    /// mutations in between missing forever.
-    pub(super) fn resync_unplaced(&mut self) {
+    /// its files were damaged. Otherwise a stream from the source's present would never deliver
+    /// the mutations before it.
+    pub(super) fn resync_unknown_epoch(&mut self) {
         let readable: Vec<_> =
             self.stored().into_iter().filter(|stored| stored.floor.is_some()).collect();
-        if self.resync.is_some() || !policy::is_unplaced(self.applied.is_some(), readable.len()) {
+        if self.resync.is_some()
+            || !policy::has_unknown_epoch(self.applied.is_some(), readable.len())
+        {
             return;
         }
         tracing::warn!(
@@ -66,9 +70,9 @@ impl Follower {
         self.begin_resync(&Error::new(ErrorCode::HistoryPurged, why));
     }
 
-    /// Drops all slices of the bucket, as the last resort; they are rebuilt when a stream carries
+    /// Drops all slices of the bucket, as the last resort. They are rebuilt when a stream carries
     /// their indexes.
-    pub(super) async fn build_anew(&mut self) -> Result<()> {
+    pub(super) async fn drop_all_slices(&mut self) -> Result<()> {
         self.forget_received();
         for stored in self.stored() {
             self.context.store.drop_index(stored.id()).await?;
@@ -77,7 +81,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Starts the comparisons, once a resync's stream has begun.
+    /// Starts the comparisons of a resync, once its stream has begun at the cut `joined`.
     pub(super) fn compare_copies(&mut self, joined: &Cut) {
         if !matches!(self.resync, Some(Resync::Wanted)) {
             return;
@@ -91,13 +95,17 @@ impl Follower {
         self.resync = Some(Resync::Comparing { joined: joined.clone(), done, _task });
     }
 
-    /// Stores the result of the comparisons; after an error, drops all slices, to be rebuilt.
-    pub(super) async fn compared(&mut self, compared: Result<ComparisonResult>) -> Result<()> {
+    /// Stores the result of the comparisons. After an error, drops all slices, which are then
+    /// rebuilt.
+    pub(super) async fn store_comparison(
+        &mut self,
+        compared: Result<ComparisonResult>,
+    ) -> Result<()> {
         let compared = match compared {
             Ok(compared) => compared,
             Err(error) => {
                 tracing::warn!(bucket = %self.bucket, %error, "its slices are built anew");
-                self.build_anew().await?;
+                self.drop_all_slices().await?;
                 return Err(Error::new(ErrorCode::DropData, error.message));
             }
         };
@@ -109,15 +117,15 @@ impl Follower {
         self.check_compared()
     }
 
-    /// Restarts the resync if a snapshot belongs to a lost history, or ends before the stream
-    /// began.
+    /// Restarts the resync, and returns an error, if a snapshot of it cannot be used: it belongs
+    /// to a lost history, or ends before the stream began.
     pub(super) fn check_compared(&mut self) -> Result<()> {
         let (Some(Resync::Compared { joined, compared }), Some(logs)) =
             (&self.resync, &self.history)
         else {
             return Ok(());
         };
-        if !compared.cuts.iter().any(|cut| policy::is_lost(logs, cut, joined)) {
+        if !compared.cuts.iter().any(|cut| policy::is_snapshot_unusable(logs, cut, joined)) {
             return Ok(());
         }
         let error = Error::new(ErrorCode::DropData, "a loss of history overtook a resync");
@@ -125,16 +133,17 @@ impl Follower {
         Err(error)
     }
 
-    /// Returns the next epoch that can be applied, with the corrections of a finished resync.
-    pub(super) fn next_ready(&mut self) -> Result<Option<EpochBatch>> {
+    /// Removes and returns the next epoch that can be applied; `None` if there is none. During a
+    /// resync, this is the first epoch that covers the snapshots, with the corrections.
+    pub(super) fn next_ready_epoch(&mut self) -> Result<Option<EpochBatch>> {
         let queue = self.queue.as_mut();
         let queue = queue.ok_or_else(|| Error::internal("epochs without a stream"))?;
         Ok(match &self.resync {
-            None => queue.next_ready(),
+            None => queue.next_ready_epoch(),
             Some(Resync::Compared { compared, .. }) => {
                 let history = self.history.as_deref();
                 queue.skip_epochs(|mark| compared.is_covered(history, mark));
-                queue.next_ready().map(|batch| compared.correct(batch))
+                queue.next_ready_epoch().map(|batch| compared.with_corrections(batch))
             }
             Some(_) => {
                 queue.keep_newest_epoch();
@@ -143,9 +152,10 @@ impl Follower {
         })
     }
 
-    /// Bounds the memory of one epoch. If a node was away for long and the projector has restarted and forgotten the timestamps in
-    /// between, the first epoch would need all mutations that the node lacks. Beyond the bound the follower resyncs; if the
-    /// corrections exceed it too, the slices are rebuilt from a snapshot, which takes bounded memory.
+    /// Limits the memory that waits for one epoch. The first epoch may need all mutations that a
+    /// node lacks, if the node was away for long and the projector has restarted and forgotten
+    /// the epochs in between. Beyond the limit a resync begins. If a resync exceeds the limit
+    /// too, the slices are rebuilt from a snapshot, which takes bounded memory.
     pub(super) async fn bound_backlog(&mut self) -> Result<()> {
         let Some(queue) = &self.queue else { return Ok(()) };
         let corrections = match &self.resync {
@@ -153,24 +163,24 @@ impl Follower {
             _ => 0,
         };
         let bytes = (queue.staged_bytes() + corrections) as u64;
-        if bytes <= bytes_max(&self.context) {
+        if bytes <= epoch_bytes_max(&self.context) {
             return Ok(());
         }
         let what = format!("bucket {}: {bytes} bytes wait for one epoch", self.bucket);
         let error = Error::new(ErrorCode::DropData, what);
-        self.give_up_gathering(&error).await?;
+        self.handle_oversized_epoch(&error).await?;
         Err(error)
     }
 
-    /// Handles an epoch, or corrections of a resync, that exceed the size of one epoch: begins a
-    /// resync, or rebuilds the slices.
-    pub(super) async fn give_up_gathering(&mut self, why: &Error) -> Result<()> {
+    /// Handles an epoch that exceeds the size limit. Begins a resync, or, during a resync, drops
+    /// all slices, which are then rebuilt.
+    pub(super) async fn handle_oversized_epoch(&mut self, why: &Error) -> Result<()> {
         if self.resync.is_none() {
             self.begin_resync(why);
             return Ok(());
         }
         tracing::warn!(bucket = %self.bucket, %why, "too much to gather: its slices are built anew");
-        self.build_anew().await
+        self.drop_all_slices().await
     }
 }
 

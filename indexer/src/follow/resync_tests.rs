@@ -29,7 +29,7 @@ use proto::rpc::mutation::{
 use tokio::sync::watch;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::super::cluster::{BUCKET, Cluster, ClusterState, Streams, node};
+use super::super::cluster::{BUCKET, Cluster, ClusterState, ProjectorCalls, node};
 use super::super::comparison::merge;
 use super::*;
 use crate::{Config, Indexer, recorded_tasks};
@@ -213,7 +213,7 @@ impl Source {
 }
 
 #[async_trait]
-impl Streams for Source {
+impl ProjectorCalls for Source {
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>> {
         let (at, last) = {
             let mut state = self.state();

@@ -21,18 +21,20 @@ use super::follower::Follower;
 use super::policy;
 use crate::context::NodeContext;
 
-/// Number of consecutive refusals, with a pause after each, after which the applied cut is taken
-/// for a part of a forgotten history. A rollback that the catalog does not list yet appears well
-/// before that.
+/// The number of refusals in a row, with a pause after each, after which the source no longer
+/// knows the history of the applied cut. A rollback that the catalog does not list yet appears
+/// well before.
 const REFUSALS_MAX: u32 = 50;
 
 impl Follower {
-    /// Returns true if the newest epoch of the bucket or of one of its indexes is dead.
+    /// Returns true if the bucket must be rolled back: its newest epoch, or that of one of its
+    /// indexes, is dead.
     pub(super) fn must_go_back(&self) -> bool {
         self.dead_range().is_some()
     }
 
-    /// The first range of dead epochs that contains the newest epoch of the bucket or of one of its indexes.
+    /// Returns the first range of dead epochs that contains the newest epoch of the bucket or of
+    /// one of its indexes; `None` if none of them is dead.
     fn dead_range(&self) -> Option<DeadEpochs> {
         let catalog = self.context.catalog.load();
         let bucket = catalog.buckets.get(&self.bucket)?;
@@ -44,20 +46,20 @@ impl Follower {
         policy::dead_range(bucket, newest)
     }
 
-    /// Rolls the bucket back until no newest epoch is dead.
-    pub(super) async fn go_back(&mut self) -> Result<()> {
+    /// Rolls the bucket and its indexes back until none of their newest epochs is dead.
+    pub(super) async fn roll_back_dead_epochs(&mut self) -> Result<()> {
         while let Some(dead) = self.dead_range() {
             let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
-            let above = dead.above();
+            let above = dead.below_range();
             tracing::info!(bucket = %self.bucket, %applied, %above, to = %dead.to, "going back");
             self.forget_received();
             // The source lost these transactions with the branch that they began on; the next stream carries those that are still open.
-            self.transactions.forget();
+            self.transactions.drop_all();
             self.drop_stale_rebuilds().await?;
             let point = dead.point.clone().filter(|_| dead.contains(applied));
-            self.drop_those_that_cannot(&dead, point.as_ref()).await?;
+            self.drop_unrollable_slices(&dead, point.as_ref()).await?;
             if let Some(point) = point {
-                self.context.store.truncate(&point, dead.to).await?;
+                self.context.store.roll_back(&point, dead.to).await?;
                 self.applied = Some(point);
             } else if dead.contains(applied) {
                 // Without a rollback point everything is rebuilt.
@@ -68,11 +70,11 @@ impl Follower {
         Ok(())
     }
 
-    /// Handles a source whose history lacks the position at which a stream should begin. Received
-    /// and unapplied mutations are dropped; applied ones are handled by a rollback. If no rollback
-    /// appears, the node was away for longer than rollbacks and branches are remembered, and its
-    /// slices are rebuilt.
-    pub(super) async fn not_in_history(&mut self) -> Result<()> {
+    /// Handles a source whose history lacks the position at which a stream should begin. If there
+    /// are unapplied mutations, drops them. Otherwise applied mutations were lost, and a rollback
+    /// should appear in the catalog. If none appears, the node was away longer than the source
+    /// remembers, and its slices are rebuilt.
+    pub(super) async fn handle_lost_position(&mut self) -> Result<()> {
         if self.queue.is_some() {
             // Builds would lack the mutations between their snapshot and the next stream.
             self.forget_received();
@@ -90,14 +92,15 @@ impl Follower {
         }
         tracing::warn!(bucket = %self.bucket, "of a forgotten history: its slices are built anew");
         self.refusals = 0;
-        self.build_anew().await?;
+        self.drop_all_slices().await?;
         self.applied = None;
         Ok(())
     }
 
-    /// Drops the slices that cannot be rolled back to the point `point`. If the bucket need not be
-    /// rolled back (`None`), drops the indexes that a crash left ahead of the bucket.
-    async fn drop_those_that_cannot(
+    /// Drops the slices that cannot be rolled back to the epoch `point`, and fetches them again.
+    /// Without `point` the bucket need not be rolled back. Then only the indexes are dropped
+    /// whose newest epoch a crash left beyond that of the bucket.
+    async fn drop_unrollable_slices(
         &self,
         dead: &DeadEpochs,
         point: Option<&EpochMark>,
@@ -107,11 +110,12 @@ impl Follower {
             if lost.is_empty() && !stored.slices.is_empty() {
                 continue;
             }
-            self.drop_lost(&stored, &lost, dead).await?;
+            self.drop_and_fetch_slices(&stored, &lost, dead).await?;
         }
         Ok(())
     }
 
+    /// Returns the slices of an index that cannot be kept in a rollback.
     fn lost_slices(
         &self,
         stored: &StoredIndex,
@@ -121,16 +125,16 @@ impl Follower {
         let id = stored.id();
         let slices = stored.slices.iter().map(|(slice, _)| *slice);
         let stays = |slice: &SliceNo| {
-            policy::stays(dead, point, stored.newest, |point| {
-                self.context.store.can_go_back(id.slice(*slice), point)
+            policy::can_keep_index(dead, point, stored.newest, |point| {
+                self.context.store.can_roll_back(id.slice(*slice), point)
             })
         };
         slices.filter(|slice| !stays(slice)).collect()
     }
 
-    /// Drops slices of an index and fetches them again; drops the whole index if they cannot be
-    /// fetched.
-    async fn drop_lost(
+    /// Drops slices of an index and begins to fetch them from other nodes. Drops the whole index
+    /// if they cannot be fetched.
+    async fn drop_and_fetch_slices(
         &self,
         stored: &StoredIndex,
         lost: &[SliceNo],
@@ -138,7 +142,7 @@ impl Follower {
     ) -> Result<()> {
         let NodeContext { store, config, catalog, .. } = &self.context;
         let id = stored.id();
-        let (name, point) = (&stored.info.spec.name, dead.above());
+        let (name, point) = (&stored.info.spec.name, dead.below_range());
         let catalog = catalog.load_full();
         let was_whole = stored.floor.is_some() && !lost.is_empty();
         let Some(index) = catalog.local_index(id).filter(|_| was_whole) else {
@@ -159,7 +163,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Checks that a stability timestamp belongs to the stream's history and follows the applied epoch.
+    /// Checks that an epoch belongs to the stream's history and follows the applied epoch.
     pub(super) fn check_follows(&self, mark: &EpochMark) -> Result<()> {
         let applied = self.applied.as_ref().map(|applied| applied.epoch).unwrap_or_default();
         policy::check_follows(mark, self.history.as_deref(), applied)

@@ -24,11 +24,12 @@ use crate::context::NodeContext;
 use crate::moves::IncomingMoves;
 use crate::queue::MutationQueue;
 
-/// Interval at which an idle follower checks for moves to install.
+/// The interval at which the follower of an idle bucket checks for copied slices to install.
 const LOOK_AT_MOVES: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// Follows a bucket until the task is dropped.
-pub fn follow(
+/// Starts the follower of a bucket. Returns its task, which runs until it is dropped, and its
+/// progress.
+pub fn spawn_follower(
     context: NodeContext,
     incoming: IncomingMoves,
     bucket: BucketId,
@@ -61,6 +62,7 @@ pub fn follow(
 }
 
 impl Follower {
+    /// Runs one subscription after another, with a pause after each.
     async fn run_for_ever(
         mut self,
         builds_done: async_channel::Receiver<BuildCompletion>,
@@ -86,16 +88,16 @@ impl Follower {
         }
     }
 
-    /// Returns true if the newest catalog lacks the bucket: errors are then the expected result of
-    /// a drop.
+    /// Returns true if the newest catalog does not contain the bucket, so that errors are the
+    /// expected result of its drop.
     fn is_dropped(&self) -> bool {
         !self.context.catalog.load().buckets.contains_key(&self.bucket)
     }
 
-    /// Runs one subscription from its beginning to its end.
+    /// Runs one subscription from its beginning to its end or to an error.
     async fn run(&mut self, builds_done: &async_channel::Receiver<BuildCompletion>) -> Result<()> {
-        self.go_back().await?;
-        self.resync_unplaced();
+        self.roll_back_dead_epochs().await?;
+        self.resync_unknown_epoch();
         self.drop_stale_rebuilds().await?;
         self.history = None;
         if self.queue.as_ref().is_some_and(MutationQueue::has_commits) {
@@ -110,47 +112,51 @@ impl Follower {
         let mut catalog = self.context.catalog_taken.subscribe();
         loop {
             // An idle bucket has no message that would trigger their installation.
-            let waits = self.incoming.waits(self.bucket) || self.waits_to_derive();
+            let waits = self.incoming.has_slice_to_install(self.bucket) || self.waits_to_derive();
             tokio::select! {
                 biased;
-                _ = catalog.changed() => if self.must_go_back() || self.waits_for_dead() {
+                _ = catalog.changed() => if self.must_go_back() || self.waits_for_dead_epoch() {
                     return Err(Error::unavailable("the bucket is rolled back"));
                 },
                 _ = moves.changed() => {}
                 () = tokio::time::sleep(LOOK_AT_MOVES), if waits => {}
                 done = builds_done.recv() => {
                     if let Ok(done) = done {
-                        self.build_done(done).await?;
+                        self.record_snapshot_end(done).await?;
                     }
                 }
-                compared = Resync::compared(&mut self.resync) => {
-                    self.compared(compared).await?;
-                    self.apply_ready().await?;
+                compared = Resync::comparison_result(&mut self.resync) => {
+                    self.store_comparison(compared).await?;
+                    self.apply_ready_epochs().await?;
                     self.bound_backlog().await?;
                 }
                 message = stream.next() => match message {
-                    Some(message) => self.message(message?).await?,
+                    Some(message) => self.handle_message(message?).await?,
                     None => return Ok(()),
                 },
             }
-            self.install_arrived().await;
+            self.install_copied_slices().await;
             self.make_derived().await?;
-            self.rebuild_hopeless().await?;
+            self.rebuild_lost_slices().await?;
             self.publish_state();
         }
     }
 
+    /// Opens a stream of the bucket, and counts refusals.
     async fn subscribe(&mut self) -> Result<ResultStream<StreamMessage>> {
-        let source = self.context.source(self.bucket)?;
+        let source = self.context.projector_of(self.bucket)?;
         let subscribed = source.subscribe(self.subscribe_request()).await;
         match &subscribed {
             Ok(_) => self.refusals = 0,
-            Err(error) if error.code == ErrorCode::OutOfOrder => self.not_in_history().await?,
+            Err(error) if error.code == ErrorCode::OutOfOrder => {
+                self.handle_lost_position().await?
+            }
             Err(_) => {}
         }
         subscribed
     }
 
+    /// Returns the request for a stream that continues after the received or applied mutations.
     fn subscribe_request(&self) -> SubscribeRequest {
         let applied = self.applied.as_ref();
         let has_slices =
@@ -174,7 +180,8 @@ impl Follower {
         }
     }
 
-    async fn message(&mut self, message: StreamMessage) -> Result<()> {
+    /// Handles a message of the stream.
+    async fn handle_message(&mut self, message: StreamMessage) -> Result<()> {
         match message {
             StreamMessage::Begin { at, indexes, .. } => self.begin(at, indexes).await?,
             StreamMessage::History(logs) => {
@@ -190,35 +197,35 @@ impl Follower {
                 self.transactions.leave(index);
                 self.context.store.drop_rebuild(index).await?;
                 if let Some(stored) = self.stored().into_iter().find(|s| s.id() == index) {
-                    self.leave(&stored).await?;
+                    self.drop_left_index(&stored).await?;
                 }
             }
             StreamMessage::Frames(frames) => {
                 for frame in frames {
-                    self.queue()?.frame(frame).map_err(|hole| {
+                    self.queue()?.add_frame(frame).map_err(|hole| {
                         let text = format!("bucket {}: {hole:?} in the stream", self.bucket);
                         Error::new(ErrorCode::DropData, text)
                     })?;
                 }
-                self.apply_ready().await?;
+                self.apply_ready_epochs().await?;
                 self.bound_backlog().await?;
             }
             StreamMessage::Epoch(mark) => {
                 self.check_follows(&mark)?;
-                if self.has_dead(|| std::iter::once(mark.epoch)) {
+                if self.has_dead_epoch(|| std::iter::once(mark.epoch)) {
                     return Err(Error::unavailable("the projector has not heard of a rollback"));
                 }
-                self.queue()?.epoch(mark);
-                self.apply_ready().await?;
+                self.queue()?.add_epoch(mark);
+                self.apply_ready_epochs().await?;
             }
-            StreamMessage::Bodies(bodies) => self.transactions.take(bodies).await?,
+            StreamMessage::Bodies(bodies) => self.transactions.add_changes(bodies).await?,
             StreamMessage::TransactionBack { transaction, to } => {
-                self.transactions.back_to(transaction, to).await?;
+                self.transactions.roll_back_to(transaction, to).await?;
             }
             StreamMessage::Committing { transaction, place } => {
                 self.transactions.prepare(transaction, place);
             }
-            StreamMessage::Committed(marker) => self.committed(marker)?,
+            StreamMessage::Committed(marker) => self.add_commit_marker(marker)?,
             StreamMessage::TransactionsEnded(ended) => self.transactions.end(&ended),
             StreamMessage::StreamBegin { vbucket, .. }
             | StreamMessage::StreamEnd { vbucket, .. } => {
@@ -229,20 +236,20 @@ impl Follower {
         Ok(())
     }
 
-    /// Adds the marker of a commit to the queue, if the node has the whole transaction. Otherwise
-    /// another stream is opened, which carries the commit's mutations; so too during a resync,
-    /// whose corrections precede all mutations.
-    fn committed(&mut self, marker: CommitMarker) -> Result<()> {
+    /// Adds the marker of a commit to the queue. Returns an error if the node lacks changes of
+    /// the transaction, or during a resync, whose corrections must precede all mutations. The
+    /// follower then opens another stream, which carries the commit's mutations.
+    fn add_commit_marker(&mut self, marker: CommitMarker) -> Result<()> {
         if self.resync.is_some() {
             let text = format!("bucket {}: a commit during a resync", self.bucket);
             return Err(Error::new(ErrorCode::DropData, text));
         }
         self.transactions.keep_committed(&marker)?;
-        self.queue()?.commit(marker);
+        self.queue()?.add_commit_marker(marker);
         Ok(())
     }
 
-    /// Handles the beginning of a stream, which must continue at the watermarks.
+    /// Handles the beginning of a stream, which must continue where the received mutations end.
     async fn begin(&mut self, at: Cut, indexes: Vec<Arc<IndexInfo>>) -> Result<()> {
         let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
         let queue = self.queue.get_or_insert_with(|| MutationQueue::new(at.clone(), applied));
@@ -253,14 +260,14 @@ impl Follower {
             )));
         }
         self.builds.retain(|build, _| indexes.iter().any(|index| index.local_id() == *build));
-        self.builds.values_mut().for_each(|build| policy::rejoin(&mut build.joined, &at));
+        self.builds.values_mut().for_each(|build| policy::lower_join_cut(&mut build.joined, &at));
         self.drop_stale_rebuilds().await?;
         self.derived.clear();
         self.fed.clear();
-        self.transactions.forget();
+        self.transactions.drop_all();
         for stored in self.stored() {
             if !indexes.iter().any(|index| index.local_id() == stored.id()) {
-                self.leave(&stored).await?;
+                self.drop_left_index(&stored).await?;
             }
         }
         for index in indexes {
@@ -270,13 +277,14 @@ impl Follower {
         Ok(())
     }
 
-    async fn apply_ready(&mut self) -> Result<()> {
-        while let Some(batch) = self.next_ready()? {
+    /// Applies all epochs whose mutations were received.
+    async fn apply_ready_epochs(&mut self) -> Result<()> {
+        while let Some(batch) = self.next_ready_epoch()? {
             let mark = batch.mark.clone();
             if let Err(error) = self.context.store.apply(batch).await {
                 match error.code {
                     // A new stream would bring the same epoch again.
-                    ErrorCode::OverLimit => self.give_up_gathering(&error).await?,
+                    ErrorCode::OverLimit => self.handle_oversized_epoch(&error).await?,
                     // The queue no longer has the epoch: start again after the last applied one.
                     _ => self.forget_received(),
                 }

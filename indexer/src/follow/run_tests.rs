@@ -13,7 +13,9 @@ use proto::rpc::mutation::Frame;
 use super::*;
 use crate::Indexer;
 use crate::follow::cluster::{BUCKET, node};
-use crate::follow::played::{BRANCH, Script, cut, documents, fresh, index, mark, shown};
+use crate::follow::played::{
+    BRANCH, Script, cut, documents, index, mark, unbuilt_index, wait_index_checksum,
+};
 use proto::model::assignment::VbucketSet;
 
 const INDEXER: NodeId = NodeId(7);
@@ -22,7 +24,7 @@ const INDEXER: NodeId = NodeId(7);
 /// gather, and without the mutations of vbucket 1 that its epoch needs. The next stream begins at
 /// the present.
 fn too_much(_: &SubscribeRequest, begins: usize) -> Vec<StreamMessage> {
-    let indexes = vec![if begins > 0 { index(&[INDEXER]) } else { fresh(&[INDEXER]) }];
+    let indexes = vec![if begins > 0 { index(&[INDEXER]) } else { unbuilt_index(&[INDEXER]) }];
     // Both vbuckets have a single branch.
     let history =
         || StreamMessage::History(Arc::new(FailoverLogs::new(vec![vec![(BRANCH, 0)]; 2])));
@@ -54,7 +56,7 @@ async fn a_node_that_cannot_gather_its_backlog_continues_at_the_present() {
     // The stream has ten times the bytes of four such queues.
     config.queue_bytes_max = Some(256 << 10);
     let indexer = Indexer::start(config, Env::real(), script.cluster()).unwrap();
-    let (_, entries) = shown(&indexer, Epoch(10)).await;
+    let (_, entries) = wait_index_checksum(&indexer, Epoch(10)).await;
     let begins = script.0.subscriptions.lock().unwrap().clone();
     assert_eq!(begins.len(), 2, "{begins:?}");
     assert_eq!(begins[1].from, None, "from the present");
@@ -66,7 +68,7 @@ async fn a_node_that_cannot_gather_its_backlog_continues_at_the_present() {
 /// the source's end.
 fn loses_its_end(request: &SubscribeRequest, begins: usize) -> Vec<StreamMessage> {
     let at = request.from.clone().unwrap_or_else(|| cut([0, 0]));
-    let index = if begins == 0 { fresh(&[INDEXER]) } else { index(&[INDEXER]) };
+    let index = if begins == 0 { unbuilt_index(&[INDEXER]) } else { index(&[INDEXER]) };
     let (indexes, vbuckets) = (vec![index], VbucketSet::all(2));
     let history = FailoverLogs::new(vec![vec![(BRANCH, 0)]; 2]);
     let begin = StreamMessage::Begin { at, indexes, vbuckets };
@@ -88,12 +90,12 @@ async fn an_epoch_that_was_taken_back_is_not_waited_for() {
     let script = Script::new(&[INDEXER], loses_its_end, |_, _| (cut([0, 0]), documents(0, 0)));
     let config = Config::new((*node(INDEXER, Role::Indexer)).clone(), dir.path());
     let indexer = Indexer::start(config, Env::real(), script.cluster()).unwrap();
-    shown(&indexer, Epoch(1)).await;
+    wait_index_checksum(&indexer, Epoch(1)).await;
     script.0.state.change(|catalog| {
         let bucket = catalog.buckets.get_mut(&BUCKET).map(Arc::make_mut).expect("the bucket");
         let point = Some(mark(1, 0, cut([0, 0])));
         bucket.dead = Arc::new(vec![DeadEpochs { point, to: Epoch(2) }]);
     });
-    let (_, entries) = shown(&indexer, Epoch(3)).await;
+    let (_, entries) = wait_index_checksum(&indexer, Epoch(3)).await;
     assert_eq!(entries, 10, "all entries of the source");
 }

@@ -9,13 +9,15 @@ use proto::model::assignment::VbucketSet;
 use proto::model::ids::{Epoch, NodeId, TransactionId, TransactionPlace};
 use proto::model::node::Role;
 use proto::rpc::api::IndexerApi;
-use proto::rpc::mutation::{StreamMessage, SubscribeRequest, TransactionBodies};
-use proto::rpc::scan::{KeyRange, Output, OwnView, ShardBatch, ShardScan};
+use proto::rpc::mutation::{StreamMessage, SubscribeRequest, UncommittedChanges};
+use proto::rpc::scan::{KeyRange, Output, ShardBatch, ShardScan, UncommittedView};
 use proto::{ErrorCode, Result};
 use storage::StoreOptions;
 
 use super::cluster::{BUCKET, node};
-use super::played::{INDEX, SLICES, Script, cut, documents, fresh, history, index, mark, shown};
+use super::played::{
+    INDEX, SLICES, Script, cut, documents, history, index, mark, unbuilt_index, wait_index_checksum,
+};
 use crate::{Config, Indexer};
 
 pub(super) const NODE: NodeId = NodeId(7);
@@ -27,14 +29,14 @@ pub(super) fn bodies(transaction: u64, from: u64, to: u64) -> StreamMessage {
     let body = documents(8 + from, to - from);
     let (from, to) = (TransactionPlace(from), TransactionPlace(to));
     let transaction = TransactionId(transaction);
-    StreamMessage::Bodies(vec![TransactionBodies { transaction, from, to, body }])
+    StreamMessage::Bodies(vec![UncommittedChanges { transaction, from, to, body }])
 }
 
 /// Returns the messages of a stream. The second stream carries the first four changes of
 /// transaction 6, which is open then.
 fn streams(request: &SubscribeRequest, begins: usize) -> Vec<StreamMessage> {
     let at = request.from.clone().unwrap_or_else(|| cut([0, 0]));
-    let indexes = vec![if begins == 0 { fresh(&[NODE]) } else { index(&[NODE]) }];
+    let indexes = vec![if begins == 0 { unbuilt_index(&[NODE]) } else { index(&[NODE]) }];
     let mut messages =
         vec![StreamMessage::Begin { at, indexes, vbuckets: VbucketSet::all(2) }, history(None)];
     messages.push(match begins {
@@ -45,7 +47,8 @@ fn streams(request: &SubscribeRequest, begins: usize) -> Vec<StreamMessage> {
 }
 
 fn scan(transaction: u64, place: u64, timeout_ms: u64) -> ShardScan {
-    let own = OwnView { transaction: TransactionId(transaction), place: TransactionPlace(place) };
+    let own =
+        UncommittedView { transaction: TransactionId(transaction), place: TransactionPlace(place) };
     ShardScan {
         bucket: BUCKET,
         index: INDEX,
@@ -79,7 +82,7 @@ async fn started_with(dir: &tempfile::TempDir, store: StoreOptions) -> (Script, 
     let script = Script::new(&[NODE], streams, |_, _| (cut([0, 0]), documents(0, DOCUMENTS)));
     let config = Config { store, ..Config::new((*node(NODE, Role::Indexer)).clone(), dir.path()) };
     let indexer = Indexer::start(config, Env::real(), script.cluster()).unwrap();
-    assert_eq!(shown(&indexer, Epoch(1)).await.1, DOCUMENTS);
+    assert_eq!(wait_index_checksum(&indexer, Epoch(1)).await.1, DOCUMENTS);
     (script, indexer)
 }
 
@@ -100,7 +103,11 @@ async fn a_transaction_sees_its_changes_as_soon_as_they_come_and_nobody_else_doe
     assert_eq!(rows(&indexer, scan(5, 3, 30_000)).await, Ok(11), "at a place before");
     let of_others = ShardScan { own: None, ..scan(5, 0, 30_000) };
     assert_eq!(rows(&indexer, of_others).await, Ok(10));
-    assert_eq!(shown(&indexer, Epoch(1)).await.1, DOCUMENTS, "a checksum has none of it");
+    assert_eq!(
+        wait_index_checksum(&indexer, Epoch(1)).await.1,
+        DOCUMENTS,
+        "a checksum has none of it"
+    );
     let (transaction, to) = (TransactionId(5), TransactionPlace(3));
     script.send(NODE, [StreamMessage::TransactionBack { transaction, to }, bodies(5, 3, 9)]);
     assert_eq!(rows(&indexer, scan(5, 9, 30_000)).await, Ok(17));

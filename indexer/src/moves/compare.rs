@@ -1,8 +1,8 @@
-//! Compares a copied slice with its source copy, by checksum.
+//! Compares a restored slice with its source copy, by checksum.
 
 use proto::lock::lock;
 use proto::model::node::NodeInfo;
-use proto::rpc::export::checksum_patience;
+use proto::rpc::export::checksum_time_limit;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout};
 
@@ -10,9 +10,9 @@ use super::incoming_move::IncomingMove;
 use crate::context::NodeContext;
 
 impl IncomingMove {
-    /// Compares a restored slice with its source copy by checksum, at the newest epoch received, so
-    /// that damage in transit never becomes visible. For a move, the coordinator compares the two
-    /// copies.
+    /// Compares a restored slice with the copy on its source by checksum, at the newest epoch of
+    /// the received files. A difference is an error, so that damage in transit never becomes
+    /// visible. Does nothing for a move, whose copies the coordinator compares.
     pub(super) async fn compare(&self, context: &NodeContext, source: &NodeInfo) -> Result<()> {
         if self.id.is_some() {
             return Ok(());
@@ -23,7 +23,7 @@ impl IncomingMove {
             return Ok(());
         };
         let bytes: u64 = head.files.iter().map(|(_, len)| len).sum();
-        let patience = checksum_patience(bytes);
+        let patience = checksum_time_limit(bytes);
         // No bytes arrive during the comparison; this must not count as silence.
         let until = Instant::now() + patience;
         let before = std::mem::replace(&mut lock(&self.state).progressed, until);

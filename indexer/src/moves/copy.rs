@@ -1,4 +1,5 @@
-//! Copies a slice's files, round after round, until few bytes are missing.
+//! Copies the files of a slice to this node, in rounds. Each round copies the parts that are new
+//! since the previous one. The rounds end when few bytes are missing.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
@@ -21,22 +22,24 @@ use tokio::time::{Instant, timeout};
 use super::incoming_move::{CopyState, IncomingMove, PAUSE};
 use crate::context::NodeContext;
 
-/// If a round has fewer bytes than this, the next round is the last one, between two epochs.
+/// The size of a round, in bytes, below which the next round is the last one. The last round
+/// delays epochs, because it runs between two of them.
 const SMALL_ROUND_BYTES: u64 = 4 << 20;
-/// Maximum number of rounds before the last round.
+/// Maximum number of rounds before the last one.
 const ROUNDS_MAX: usize = 6;
-/// The longest time without data from a source, after which the round fails.
+/// The longest time without data from the source, after which a round fails.
 const SILENCE: Duration = Duration::from_secs(10);
-/// The maximum bytes of pieces that have arrived and are not written yet: about as much as a
-/// network delivers during a slow write.
+/// The maximum bytes of received file pieces that are not written yet: about as much as a network
+/// delivers during a slow write.
 const IN_FLIGHT_BYTES: usize = 8 << 20;
-/// The maximum number of pieces that are written together on one thread.
+/// The maximum number of file pieces that are written together on one thread.
 const PIECES_TOGETHER_MAX: usize = 16;
-/// Pause between two attempts of a hopeless restore, which waits until another rebuild of its index
-/// ends.
+/// The pause between two attempts of a restore that no copy can serve. Such a restore waits until
+/// the slice can be rebuilt from the source.
 const PAUSE_HOPELESS: Duration = Duration::from_secs(2);
 
 impl IncomingMove {
+    /// Creates the move of a slice to this node, and starts to copy.
     pub(super) fn begin(
         context: &NodeContext,
         slice: SliceId,
@@ -68,7 +71,7 @@ impl IncomingMove {
             turns,
         });
         // The stream decides later whether this older copy may stay.
-        if mv.is_here(context) {
+        if mv.is_slice_readable(context) {
             lock(&mv.state).phase = MovePhase::Copied;
         } else {
             mv.start_copying(context);
@@ -76,6 +79,7 @@ impl IncomingMove {
         mv
     }
 
+    /// Starts the task that copies the slice's files.
     pub(super) fn start_copying(self: &Arc<Self>, context: &NodeContext) {
         // A strong reference would keep the move alive, whose end cancels this task.
         let (mv, own) = (Arc::downgrade(self), context.clone());
@@ -84,7 +88,7 @@ impl IncomingMove {
         let copy = move || {
             // A panic counts as a failure, so that another source or a rebuild is tried, or the move is undone.
             if let Some(mv) = mv.upgrade().filter(|_| has_begun) {
-                mv.failed(Error::internal(
+                mv.record_failure(Error::internal(
                     "copying the slice's files panicked; the log says where",
                 ));
             }
@@ -96,8 +100,8 @@ impl IncomingMove {
         (state.phase, state.copying) = (MovePhase::Copying, Some(task));
     }
 
-    /// Copies rounds until few bytes are missing; returns false after an error, for another
-    /// attempt.
+    /// Makes one attempt to copy the files. Returns false after an error, so that the caller
+    /// tries again.
     async fn copy(&self, context: &NodeContext) -> bool {
         match self.copy_rounds(context).await {
             Ok(()) => {
@@ -107,21 +111,23 @@ impl IncomingMove {
                     state.failures = 0;
                 }
                 drop(state);
-                self.tell(context);
+                self.signal_change(context);
                 true
             }
             Err(error) => {
-                self.failed(error);
+                self.record_failure(error);
                 if self.is_hopeless(context) {
-                    self.tell(context);
+                    self.signal_change(context);
                 }
                 false
             }
         }
     }
 
+    /// Copies rounds from one source until few bytes are missing. Then compares a restored slice
+    /// with its source.
     async fn copy_rounds(&self, context: &NodeContext) -> Result<()> {
-        let _turn = self.turn().await;
+        let _turn = self.wait_for_turn().await;
         let failures = lock(&self.state).failures as usize;
         let sources = self.sources(context)?;
         let source = &sources[failures % sources.len()];
@@ -129,10 +135,10 @@ impl IncomingMove {
         for _ in 0..ROUNDS_MAX {
             let mut received = self.received.lock().await;
             if received.as_ref().is_none_or(|received| received.source() != source.id) {
-                *received = Some(context.store.receive(source.id));
+                *received = Some(context.store.begin_receiving(source.id));
             }
             let Some(received) = received.as_mut() else { return Ok(()) };
-            let bytes = self.round(context, source, received, Epoch(0), SILENCE).await?;
+            let bytes = self.run_round(context, source, received, Epoch(0), SILENCE).await?;
             if bytes < SMALL_ROUND_BYTES {
                 break;
             }
@@ -140,9 +146,9 @@ impl IncomingMove {
         self.compare(context, source).await
     }
 
-    /// Requests the missing files from `source` and returns the number of bytes received. Fails
-    /// after `patience` without data.
-    pub(super) async fn round(
+    /// Runs one round: requests the files that are missing from `source`, stores them, and
+    /// returns the number of bytes received. Fails after the time `patience` without data.
+    pub(super) async fn run_round(
         &self,
         context: &NodeContext,
         source: &NodeInfo,
@@ -154,16 +160,16 @@ impl IncomingMove {
             slice: self.slice,
             id: self.id,
             epoch,
-            have: received.have(),
+            have: received.complete_files(),
             opening: received.head().map(|head| head.opening),
             timeout_ms: patience.as_millis() as u64,
         };
-        let late = |_| late(source.id);
+        let late = |_| late_error(source.id);
         let indexer = context.directory.indexer(source);
         let mut messages = timeout(patience, indexer.export(request)).await.map_err(late)??;
         let first = timeout(patience, messages.next()).await.map_err(late)?;
         match first.ok_or_else(|| Error::unavailable("the source went away"))?? {
-            ExportMessage::Head(head) => received.begin(head).await?,
+            ExportMessage::Head(head) => received.begin_round(head).await?,
             _ => return Err(Error::unavailable("the source described nothing")),
         }
         lock(&self.state).bytes_total += received.missing_bytes();
@@ -174,14 +180,14 @@ impl IncomingMove {
         stored?;
         let bytes = bytes?;
         received.sync().await?;
-        match received.is_whole() {
+        match received.is_complete() {
             true => Ok(bytes),
             false => Err(Error::unavailable("files are missing")),
         }
     }
 
-    /// Passes the pieces of a round to the task that stores them, until the round ends; returns
-    /// their bytes.
+    /// Passes the received file pieces of a round to the task that stores them, until the round
+    /// ends. Returns the bytes of the pieces.
     async fn pass_on(
         &self,
         mut messages: ResultStream<ExportMessage>,
@@ -191,7 +197,8 @@ impl IncomingMove {
     ) -> Result<u64> {
         let (mut bytes, began) = (0, Instant::now());
         loop {
-            let message = timeout(patience, messages.next()).await.map_err(|_| late(source))?;
+            let message =
+                timeout(patience, messages.next()).await.map_err(|_| late_error(source))?;
             match message.ok_or_else(|| Error::unavailable("the source went away"))?? {
                 ExportMessage::Head(_) => {
                     return Err(Error::unavailable("the source described its files twice"));
@@ -211,19 +218,20 @@ impl IncomingMove {
     }
 }
 
-/// Stores pieces as they arrive; the pieces that arrive during a write are stored together.
+/// Stores file pieces as they arrive. The pieces that arrive during a write are stored together.
 async fn store(pieces: ByteReceiver<FilePiece>, received: &mut ReceivedFiles) -> Result<()> {
     let mut arrived = pieces.ready_chunks(PIECES_TOGETHER_MAX);
     while let Some(pieces) = arrived.next().await {
-        received.pieces(pieces).await?;
+        received.store_pieces(pieces).await?;
     }
     Ok(())
 }
 
-fn late(source: NodeId) -> Error {
+/// Returns the error for a source that did not answer in time.
+fn late_error(source: NodeId) -> Error {
     Error::unavailable(format!("node {source} did not answer in time"))
 }
-/// Copies until few bytes are missing, or the move is given up.
+/// Tries to copy the files until few bytes are missing, or until the move is dropped.
 async fn copy_until_done(mv: Weak<IncomingMove>, context: NodeContext) {
     while let Some(mv) = mv.upgrade() {
         if mv.copy(&context).await {

@@ -1,5 +1,6 @@
-//! The source of a move: sends a slice's parts of files piece by piece, as fast as the target reads them and the rate limit
-//! allows. While some pieces are sent, the next ones are read.
+//! The source of a move: sends the parts of a slice's files that the target lacks, in pieces, as
+//! fast as the target reads them and the rate limit allows. While some pieces are sent, the next
+//! ones are read.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,25 +11,26 @@ use proto::Result;
 use proto::rpc::export::{ExportMessage, ExportRequest, FilePiece};
 use tokio::time::Instant;
 
-use storage::{Export, PieceRange};
+use storage::{Export, PartRange};
 
 /// The maximum number of bytes of a piece.
 const PIECE_BYTES: u64 = 1 << 20;
-/// The number of bytes that are read together on one thread: large enough that a thread switch is cheap in comparison.
+/// The number of bytes that are read together on one thread (a *load*): large enough that a
+/// thread switch is cheap in comparison.
 const LOAD_BYTES: u64 = 4 << 20;
-/// The maximum number of loads that are read ahead of the target's requests.
+/// The maximum number of loads that are read ahead of the pieces that are sent.
 const LOADS_AHEAD: usize = 2;
 
-/// An export in progress.
+/// An export of a slice's files in progress.
 struct Sending {
     head: Option<ExportMessage>,
     loads: BoxStream<'static, Result<Vec<FilePiece>>>,
-    /// Pieces that were read.
+    /// Pieces that were read from the files and not sent yet.
     read: VecDeque<FilePiece>,
-    pace: Pace,
+    pace: RateLimiter,
 }
 
-/// Sends the parts of files that the target lacks, with a rate limit.
+/// Sends the parts of files that the target lacks, at a limited rate.
 pub fn send(
     export: Export,
     request: &ExportRequest,
@@ -39,7 +41,7 @@ pub fn send(
     let has = |file: &u64| same && request.have.contains(file);
     let files = export.head.files.iter().filter(|(file, _)| !has(file)).copied().collect();
     let head = Some(ExportMessage::Head(export.head.clone()));
-    let pace = Pace { bytes_per_s_max, began: Instant::now(), bytes: 0 };
+    let pace = RateLimiter { bytes_per_s_max, began: Instant::now(), bytes: 0 };
     let loads = stream::iter(Loads { files, offset: 0 });
     let loads = loads.map(move |load| export.read(load)).buffered(LOADS_AHEAD).boxed();
     let sending = Sending { head, loads, read: VecDeque::new(), pace };
@@ -65,12 +67,12 @@ impl Sending {
             }
         }
         let Some(piece) = self.read.pop_front() else { return Ok(ExportMessage::End) };
-        self.pace.after(piece.bytes.len() as u64).await;
+        self.pace.wait_for_rate(piece.bytes.len() as u64).await;
         Ok(ExportMessage::Piece(piece))
     }
 }
 
-/// A plan of the reads of some parts of files, in the order in which the parts are sent.
+/// An iterator over the reads of file parts, in the order in which the parts are sent.
 struct Loads {
     /// The remaining parts: the number of each file, and the length of its part. Reads of the first
     /// `offset` bytes of the first part are planned already.
@@ -79,13 +81,13 @@ struct Loads {
 }
 
 impl Iterator for Loads {
-    type Item = Vec<PieceRange>;
+    type Item = Vec<PartRange>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let (mut load, mut left) = (Vec::new(), LOAD_BYTES);
         while let Some((file, len)) = self.files.front().copied().filter(|_| left > 0) {
             let bytes = (len - self.offset).min(PIECE_BYTES).min(left);
-            load.push(PieceRange { file, offset: self.offset, bytes: bytes as usize });
+            load.push(PartRange { file, offset: self.offset, bytes: bytes as usize });
             (self.offset, left) = (self.offset + bytes, left - bytes);
             if self.offset == len {
                 self.files.pop_front();
@@ -96,15 +98,16 @@ impl Iterator for Loads {
     }
 }
 
-/// The rate limiter of an export.
-struct Pace {
+/// The rate limiter of an export, which counts the bytes sent since its beginning.
+struct RateLimiter {
     bytes_per_s_max: u64,
     began: Instant,
     bytes: u64,
 }
 
-impl Pace {
-    async fn after(&mut self, bytes: u64) {
+impl RateLimiter {
+    /// Counts bytes, and waits until they may be sent.
+    async fn wait_for_rate(&mut self, bytes: u64) {
         self.bytes += bytes;
         let due_ms = self.bytes.saturating_mul(1_000) / self.bytes_per_s_max.max(1);
         tokio::time::sleep_until(self.began + Duration::from_millis(due_ms)).await;
@@ -122,7 +125,7 @@ mod tests {
         let mut at = 0;
         for load in (Loads { files: next.clone(), offset: 0 }) {
             assert!(load.iter().map(|piece| piece.bytes as u64).sum::<u64>() <= LOAD_BYTES);
-            for PieceRange { file, offset, bytes } in load {
+            for PartRange { file, offset, bytes } in load {
                 let (expected, len) = next[0];
                 assert_eq!((file, offset), (expected, at));
                 assert!((1..=PIECE_BYTES).contains(&(bytes as u64)));

@@ -15,12 +15,12 @@ use super::incoming_move::IncomingMove;
 use super::restore::Restores;
 use crate::context::NodeContext;
 
-type ById = BTreeMap<(LocalIndexId, MoveId), Arc<IncomingMove>>;
+type MovesById = BTreeMap<(LocalIndexId, MoveId), Arc<IncomingMove>>;
 
 /// The moves to this node, and its restores; clones share the table.
 #[derive(Clone)]
 pub struct IncomingMoves {
-    moves: Arc<Mutex<ById>>,
+    moves: Arc<Mutex<MovesById>>,
     restores: Restores,
     changed: watch::Sender<u64>,
 }
@@ -63,7 +63,7 @@ impl IncomingMoves {
         // An installed slice may have been dropped since, if its move was undone and begun again.
         for mv in moves.values() {
             let installed = lock(&mv.state).phase == MovePhase::Installed;
-            if installed && !mv.is_here(context) {
+            if installed && !mv.is_slice_readable(context) {
                 mv.start_copying(context);
             }
         }
@@ -79,12 +79,12 @@ impl IncomingMoves {
         all.filter(|mv| mv.bucket == bucket).cloned().collect()
     }
 
-    /// Returns true if a slice of the bucket waits to be installed.
-    pub fn waits(&self, bucket: BucketId) -> bool {
+    /// Returns true if a slice of the bucket is copied and waits to be installed.
+    pub fn has_slice_to_install(&self, bucket: BucketId) -> bool {
         self.of_bucket(bucket).iter().any(|mv| lock(&mv.state).phase == MovePhase::Copied)
     }
 
-    /// Returns a watch of a number that is incremented at each change.
+    /// Returns a watch that wakes when the table or the phase of a move changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
@@ -106,7 +106,7 @@ impl IncomingMoves {
         lock(&self.moves).iter().map(progress).collect()
     }
 
-    /// Fetches slices that the node lacks from copies on other nodes.
+    /// Begins to fetch slices that the node lacks from copies on other nodes.
     pub fn restore(&self, context: &NodeContext, index: &IndexInfo, slices: &[SliceNo]) {
         self.restores.restore(context, &self.changed, index, slices);
     }
@@ -116,9 +116,9 @@ impl IncomingMoves {
         self.restores.is_restoring(index)
     }
 
-    /// Ends the restore of an installed slice.
-    pub fn restored(&self, slice: SliceId) {
-        self.restores.restored(slice);
+    /// Ends the restore of a slice, because it is installed.
+    pub fn end_restore(&self, slice: SliceId) {
+        self.restores.end_restore(slice);
     }
 
     /// Ends the restores of some slices of an index.
@@ -126,17 +126,17 @@ impl IncomingMoves {
         self.restores.end_restores_of(index, slices);
     }
 
-    /// Returns the slices of a bucket that no other copy can send, by index.
-    pub fn hopeless(
+    /// Returns the slices of a bucket that no other node can send, by index.
+    pub fn hopeless_slices(
         &self,
         context: &NodeContext,
         bucket: BucketId,
     ) -> BTreeMap<LocalIndexId, Vec<SliceNo>> {
-        self.restores.hopeless(context, bucket)
+        self.restores.hopeless_slices(context, bucket)
     }
 
-    /// The restores under way, as heartbeats report them.
-    pub fn restoring(&self) -> Vec<SliceProgress> {
-        self.restores.restoring()
+    /// The progress of the restores, for heartbeats.
+    pub fn restore_progress(&self) -> Vec<SliceProgress> {
+        self.restores.restore_progress()
     }
 }

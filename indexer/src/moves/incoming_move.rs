@@ -1,4 +1,6 @@
-//! A slice that is being copied to this node: its state, and the operations other than the copying.
+//! A slice that is being copied to this node: its state, and the operations other than the
+//! copying itself. The slice belongs to a move, or it is a restore of a slice that the node
+//! lacks.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -17,26 +19,28 @@ use tokio::time::Instant;
 
 use crate::context::NodeContext;
 
-/// Pause between two attempts.
+/// Pause between two attempts to copy or to install a slice.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
-/// A restore that receives no data for this long is hopeless; a node that restarts returns earlier.
+/// The time without data after which a restore counts as hopeless, so that the slice is rebuilt.
+/// A node that restarts returns earlier.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A restore with this number of failures is hopeless, for example because too many mutations
-/// arrive for a last round.
+/// The number of failures after which a restore counts as hopeless, for example because too many
+/// mutations arrive for a last round.
 const ATTEMPTS_MAX: u32 = 240;
 
 /// A slice that is being copied to this node.
 pub struct IncomingMove {
-    /// The slice to copy.
+    /// The slice that is being copied.
     pub slice: SliceId,
-    /// The move; `None` for the restore of a lost slice.
+    /// The id of the move; `None` for the restore of a lost slice.
     pub(super) id: Option<MoveId>,
     pub(super) bucket: BucketId,
     pub(super) state: Mutex<CopyState>,
     /// The files received so far; locked during a round.
     pub(super) received: tokio::sync::Mutex<Option<ReceivedFiles>>,
     pub(super) changed: watch::Sender<u64>,
-    /// Limits concurrent restores; `None` for moves, whose number the leader limits.
+    /// Limits the number of concurrent restores. `None` for moves, whose number the leader
+    /// limits.
     pub(super) turns: Option<Arc<Semaphore>>,
 }
 
@@ -48,11 +52,12 @@ pub(super) struct CopyState {
     pub(super) bytes_per_s: u64,
     pub(super) trouble: Option<String>,
     pub(super) failures: u32,
-    /// The node from which the slice is requested; `None` if any copy may send it.
+    /// The node from which the slice is requested; `None` until one is chosen.
     pub(super) source: Option<NodeId>,
-    /// Nodes that do not have the slice, or sent files that differ from their copy of it.
+    /// Nodes from which the slice cannot be copied: they do not have it, or sent files that
+    /// differ from their copy.
     pub(super) absent: BTreeSet<NodeId>,
-    /// The time of the last bytes received, or of the first request.
+    /// The time at which data was received last; the time of the start if there was none.
     pub(super) progressed: Instant,
     /// The earliest time of the next attempt to install the slice.
     pub(super) not_before: Instant,
@@ -61,12 +66,13 @@ pub(super) struct CopyState {
 }
 
 impl IncomingMove {
-    /// The move; `None` for the restore of a lost slice.
+    /// The id of the move; `None` for the restore of a lost slice.
     pub fn id(&self) -> Option<MoveId> {
         self.id
     }
 
-    pub(super) fn is_here(&self, context: &NodeContext) -> bool {
+    /// Returns true if the slice is readable on this node.
+    pub(super) fn is_slice_readable(&self, context: &NodeContext) -> bool {
         context.store.indexes().iter().any(|stored| {
             stored.id() == self.slice.local_index()
                 && stored.floor.is_some()
@@ -74,8 +80,9 @@ impl IncomingMove {
         })
     }
 
-    /// Waits for a turn to copy a lost slice; the leader limits the number of moves.
-    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+    /// Waits until a restore may run, because their concurrent number is limited. Returns at once
+    /// for a move, whose number the leader limits.
+    pub(super) async fn wait_for_turn(&self) -> Option<OwnedSemaphorePermit> {
         let turns = self.turns.as_ref()?;
         let asked = Instant::now();
         let turn = Arc::clone(turns).acquire_owned().await.ok();
@@ -111,7 +118,8 @@ impl IncomingMove {
         Ok(nodes)
     }
 
-    /// Returns true for a restore that no copy can serve.
+    /// Returns true for a restore that no copy on another node can serve, so that the slice must
+    /// be rebuilt.
     pub(super) fn is_hopeless(&self, context: &NodeContext) -> bool {
         if self.id.is_some() {
             return false;
@@ -125,6 +133,7 @@ impl IncomingMove {
         absent || silent || state.failures >= ATTEMPTS_MAX
     }
 
+    /// Records received bytes, and the rate.
     pub(super) fn note_bytes(&self, more: u64, bytes_per_s: u64) {
         let mut state = lock(&self.state);
         state.bytes += more;
@@ -132,8 +141,9 @@ impl IncomingMove {
         state.bytes_per_s = bytes_per_s;
     }
 
-    /// Records a failed attempt. Heartbeats report the reason, and the coordinator undoes a move that fails for long.
-    pub(super) fn failed(&self, error: Error) {
+    /// Records a failed attempt. Heartbeats report the reason, and the coordinator undoes a move
+    /// that fails for long.
+    pub(super) fn record_failure(&self, error: Error) {
         tracing::debug!(slice = %self.slice, %error, "a move has to wait");
         let mut state = lock(&self.state);
         state.failures += 1;
@@ -145,8 +155,9 @@ impl IncomingMove {
         state.trouble = Some(error.to_string());
     }
 
-    /// Signals a change of phase to the follower, and to the coordinator by an immediate heartbeat.
-    pub(super) fn tell(&self, context: &NodeContext) {
+    /// Signals a change of the phase to the follower, and to the coordinator by an immediate
+    /// heartbeat.
+    pub(super) fn signal_change(&self, context: &NodeContext) {
         context.slices_changed();
         self.changed.send_modify(|count| *count += 1);
     }

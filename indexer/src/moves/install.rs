@@ -1,4 +1,4 @@
-//! Installs a copied slice between two epochs.
+//! Installs a copied slice: makes it readable, between two epochs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,13 @@ use tokio::time::{Instant, timeout};
 use super::incoming_move::IncomingMove;
 use crate::context::NodeContext;
 
-/// Maximum time that the last round may delay the bucket's epochs.
+/// The time limit of the last round of copying, which delays the bucket's epochs.
 const LAST_ROUND: Duration = Duration::from_secs(3);
 
 impl IncomingMove {
-    /// Makes the slice readable from the last applied epoch on; returns true if it became readable.
-    /// The caller applies no epoch meanwhile.
+    /// Copies the remaining changes up to the last applied epoch, and makes the slice readable
+    /// from that epoch on. Returns true if the slice became readable. The caller applies no epoch
+    /// meanwhile.
     pub async fn install(
         self: &Arc<Self>,
         context: &NodeContext,
@@ -35,8 +36,8 @@ impl IncomingMove {
         }
         let mut received = self.received.lock().await;
         // A follower that was cancelled here may have installed the slice, or have lost the copied files.
-        if self.is_here(context) {
-            self.is_installed(context);
+        if self.is_slice_readable(context) {
+            self.record_installed(context);
             return true;
         }
         let Some(mut mine) = received.take() else {
@@ -49,26 +50,27 @@ impl IncomingMove {
             // The bucket's epochs must not wait for a slow source again: copying continues beside them, from this source or
             // another one, until few changes are missing.
             *received = Some(mine);
-            self.failed(error);
+            self.record_failure(error);
             self.start_copying(context);
             return false;
         }
         let told = mine.head().map_or(0, |head| head.entries);
-        match context.store.install(mine, self.slice, Arc::clone(info), mark).await {
+        match context.store.install_slice(mine, self.slice, Arc::clone(info), mark).await {
             Ok(()) => {
                 tracing::info!(slice = %self.slice, epoch = %mark.epoch, "a slice has arrived");
                 self.count(context, mark.epoch, told);
-                self.is_installed(context);
+                self.record_installed(context);
                 true
             }
             Err(refused) => {
                 *received = Some(refused.received);
-                self.failed(refused.error);
+                self.record_failure(refused.error);
                 false
             }
         }
     }
 
+    /// Copies the changes up to the applied epoch from the source of the earlier rounds.
     async fn last_round(
         &self,
         context: &NodeContext,
@@ -79,17 +81,18 @@ impl IncomingMove {
         let mine = sources.iter().find(|source| source.id == received.source());
         let source =
             mine.ok_or_else(|| Error::unavailable("the source no longer has the slice"))?;
-        self.round(context, source, received, mark.epoch, LAST_ROUND).await.map(drop)
+        self.run_round(context, source, received, mark.epoch, LAST_ROUND).await.map(drop)
     }
 
-    fn is_installed(&self, context: &NodeContext) {
+    /// Records that the slice is installed.
+    fn record_installed(&self, context: &NodeContext) {
         let mut state = lock(&self.state);
         (state.phase, state.trouble) = (MovePhase::Installed, None);
         drop(state);
-        self.tell(context);
+        self.signal_change(context);
     }
 
-    /// Counts the slice's entries in a separate task; `told` is the number that the source
+    /// Counts the slice's entries in a separate task. `told` is the number that the source
     /// reported.
     fn count(&self, context: &NodeContext, epoch: Epoch, told: u64) {
         let (context_too, slice) = (context.clone(), self.slice);

@@ -1,15 +1,16 @@
-//! Restores: copies of slices that the topology places on this node and that the node lacks, for
-//! example because they could not be rolled back with their bucket (`follow/rollback.rs`). Another
-//! node sends the files of its copy as for a move, with the rollback points. The stream carries the
-//! slice's mutations during the restore, since the topology names this node.
+//! Restores: copies of slices that this node lacks although the topology places them on it, for
+//! example because they could not be rolled back with their bucket (`follow/rollback.rs`).
+//! Another node sends the files of its copy as for a move, with the rollback points. The stream
+//! carries the slice's mutations during the restore, since the topology names this node.
 //!
 //! A source copy whose newest epochs are dead is harmless: the request names the epoch applied on
 //! this node, which the source copy has only after its own rollback.
 //!
-//! The received slice is compared with the copy by checksum, at one epoch, before it is installed.
+//! The received slice is compared with the source copy by checksum, at one epoch, before it is
+//! installed.
 //!
-//! If no copy has the slice, or no copy has sent it for long, the restore is *hopeless*, and the
-//! node rebuilds the slice from the source (`follow/builds.rs`).
+//! If no other node has the slice, or none has sent data for long, the restore is *hopeless*, and
+//! the node rebuilds the slice from the source of the bucket (`follow/builds.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -43,7 +44,7 @@ impl Default for Restores {
 }
 
 impl Restores {
-    /// Fetches slices that the node lacks from their other copies.
+    /// Begins to fetch slices that the node lacks from their copies on other nodes.
     pub(super) fn restore(
         &self,
         context: &NodeContext,
@@ -72,13 +73,13 @@ impl Restores {
         }
     }
 
-    /// True while a slice of the index is fetched.
+    /// True while a slice of the index is being fetched from other nodes.
     pub(super) fn is_restoring(&self, index: LocalIndexId) -> bool {
         lock(&self.slices).keys().any(|slice| slice.local_index() == index)
     }
 
-    /// Ends the restore of an installed slice.
-    pub(super) fn restored(&self, slice: SliceId) {
+    /// Ends the restore of a slice, because it is installed.
+    pub(super) fn end_restore(&self, slice: SliceId) {
         self.end_restores(|other| *other == slice);
     }
 
@@ -87,8 +88,8 @@ impl Restores {
         self.end_restores(|slice| slice.local_index() == index && slices.contains(&slice.slice));
     }
 
-    /// The slices of a bucket whose restore is hopeless, by index.
-    pub(super) fn hopeless(
+    /// The slices of a bucket that no other node can send, by index.
+    pub(super) fn hopeless_slices(
         &self,
         context: &NodeContext,
         bucket: BucketId,
@@ -103,7 +104,7 @@ impl Restores {
     }
 
     /// The restores in progress, for heartbeats.
-    pub(super) fn restoring(&self) -> Vec<SliceProgress> {
+    pub(super) fn restore_progress(&self) -> Vec<SliceProgress> {
         let progress = |restore: &Arc<IncomingMove>| {
             let state = lock(&restore.state);
             SliceProgress {

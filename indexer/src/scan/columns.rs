@@ -1,17 +1,17 @@
-//! The columns and expressions that a scan uses.
+//! Determines the columns and expressions that a scan uses, and validates them.
 
 use proto::expr::Expr;
 use proto::model::index::IndexSpec;
 use proto::rpc::scan::{Output, ShardScan};
 use proto::{Error, ErrorCode, Result};
 
-/// Returns true if a scan of an index with `key_parts` key parts reads included values.
+/// Returns true if a scan reads included values of the index, not only its `key_parts` key parts.
 pub(super) fn needs_include(scan: &ShardScan, key_parts: usize) -> bool {
     matches!(scan.output, Output::Rows { include: true })
         || highest_column(scan).is_some_and(|column| usize::from(column) >= key_parts)
 }
 
-/// The highest column that the expressions of a scan use.
+/// Returns the highest column number that the expressions of a scan use.
 fn highest_column(scan: &ShardScan) -> Option<u16> {
     let mut highest = None;
     for expr in expressions(scan) {
@@ -25,8 +25,8 @@ fn highest_column(scan: &ShardScan) -> Option<u16> {
     highest
 }
 
-/// Returns true if the cost of one entry may exceed the length of its values: a pattern may read a
-/// text many times.
+/// Returns true if the evaluation of one entry may cost more than the length of its values: a
+/// pattern may read a text many times.
 pub(super) fn may_be_costly(scan: &ShardScan) -> bool {
     let costly = |expr: &Expr| matches!(expr, Expr::Like { .. } | Expr::Call(..));
     expressions(scan).any(|expr| expr.any(&mut |part| costly(part)))
@@ -41,8 +41,8 @@ fn expressions(scan: &ShardScan) -> impl Iterator<Item = &Expr> {
     calls.iter().filter_map(|call| call.argument.as_ref()).chain(scan.filter.as_deref())
 }
 
-/// Returns an error if a scan does not fit the index; called before any row is read.
-pub fn check(scan: &ShardScan, spec: &IndexSpec) -> Result<()> {
+/// Checks that a scan fits the definition of the index. Called before any row is read.
+pub fn check_scan(scan: &ShardScan, spec: &IndexSpec) -> Result<()> {
     let refuse = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
     let columns = spec.keys.len() + spec.include.len();
     if let Some(column) = highest_column(scan).filter(|n| usize::from(*n) >= columns) {

@@ -1,14 +1,15 @@
-//! The filter of a scan, compiled once into conditions over encoded parts.
+//! The filter of a scan, compiled once into conditions that test the encoded bytes of an entry.
+//! An entry consists of *parts*, one for each column.
 //!
-//! A comparison of a column with a constant (`=`, `<>`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`), `IS
-//! [NOT] NULL`, `IS [NOT] MISSING` and a boolean column are decided by the bytes of the column's
-//! part, and `AND`, `OR` and `NOT` combine them, all with the three values of
+//! A comparison of a column with a constant (`=`, `<>`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`),
+//! `IS [NOT] NULL`, `IS [NOT] MISSING` and a boolean column are decided by the bytes of the
+//! column's part. `AND`, `OR` and `NOT` combine them. All use the three truth values of
 //! [`proto::expr::eval`]: a comparison with another type, NULL or MISSING is unknown. Any other
-//! condition is evaluated as an expression, in its place in the filter. A filter without any
+//! condition is evaluated as an expression, at its position in the filter. A filter without any
 //! condition over bytes is evaluated as one expression.
 //!
-//! A part begins where the parts before it end. The offsets of an entry's parts are found from left
-//! to right as far as a condition needs, once for each entry.
+//! A part begins where the previous part ends. The offsets of an entry's parts are found from
+//! left to right as far as a condition needs, once for each entry.
 
 use std::sync::Arc;
 
@@ -21,36 +22,37 @@ use proto::value::key::{EncodedConstant, part_as_bool, part_type_rank, skip_part
 
 use super::scope::EntryScope;
 
-/// The cost of a condition in addition to the bytes that it reads: equal to that of an operator of an expression.
+/// The cost of a condition in addition to the bytes that it reads. It equals the cost of an
+/// operator of an expression.
 const CONDITION_COST: u64 = 16;
 
 /// The filter of a scan in progress.
 pub(super) struct Filter {
     scan: Arc<ShardScan>,
-    /// The compiled filter; `None` if there is no filter, or the filter is evaluated as one
-    /// expression.
+    /// The compiled filter; `None` if the scan has no filter, or if the filter is evaluated as
+    /// one expression.
     condition: Option<Arc<Condition>>,
-    beginnings: Beginnings,
+    beginnings: PartOffsets,
 }
 
 /// A condition over the entries of an index.
 #[derive(Debug)]
 enum Condition {
-    /// A condition with one result for all entries; `None` is unknown.
+    /// A condition with the same result for all entries; `None` is unknown.
     Constant(Option<bool>),
     /// A test of the encoded part of one column.
     Of(Column, Test),
     Not(Box<Condition>),
     And(Vec<Condition>),
     Or(Vec<Condition>),
-    /// An expression that must be evaluated.
+    /// An expression that cannot be decided by bytes and must be evaluated.
     Evaluated(Expr),
 }
 
-/// The place of a column in an entry.
+/// The position of a column in an entry.
 #[derive(Clone, Copy, Debug)]
 struct Column {
-    /// The position among the key parts, or among the included values.
+    /// The position of the column's part, among the key parts or among the included values.
     part: usize,
     is_included: bool,
     descending: bool,
@@ -74,20 +76,20 @@ impl Filter {
         Self {
             scan: Arc::clone(scan),
             condition: condition.map(Arc::new),
-            beginnings: Beginnings::default(),
+            beginnings: PartOffsets::default(),
         }
     }
 
-    /// Returns a copy of the filter for another scanner.
-    pub fn another(&self) -> Self {
+    /// Returns a copy of the filter for another scanner, which has its own offsets of parts.
+    pub fn copy_for_scanner(&self) -> Self {
         Self {
             scan: Arc::clone(&self.scan),
             condition: self.condition.clone(),
-            beginnings: Beginnings::default(),
+            beginnings: PartOffsets::default(),
         }
     }
 
-    /// Returns true if an entry passes the filter. Adds the cost to `cost`.
+    /// Returns true if an entry passes the filter. Adds the cost of the test to `cost`.
     pub fn passes(&mut self, entry: &EntryScope<'_>, cost: &CostMeter) -> Result<bool, EvalError> {
         let truth = match (&self.condition, &self.scan.filter) {
             (Some(condition), _) => {
@@ -101,32 +103,33 @@ impl Filter {
     }
 }
 
-/// Compiles an expression; `None` if it has no condition over bytes.
+/// Compiles an expression; `None` if no condition in it can be decided by bytes.
 fn compile(expr: &Expr, spec: &IndexSpec) -> Option<Condition> {
     match expr {
         Expr::Literal(value) => Some(Condition::Constant(value.as_bool())),
         Expr::Not(inner) => compile(inner, spec).map(Condition::not),
         Expr::And(list) => compile_all(list, spec).map(Condition::And),
         Expr::Or(list) => compile_all(list, spec).map(Condition::Or),
-        Expr::Compare(op, left, right) => {
-            compare(*op, left, right, spec).or_else(|| compare(op.mirrored(), right, left, spec))
-        }
+        Expr::Compare(op, left, right) => compile_comparison(*op, left, right, spec)
+            .or_else(|| compile_comparison(op.mirrored(), right, left, spec)),
         Expr::Between { expr, low, high, negated } => {
-            Some(between(expr, low, high, spec)?.negated_if(*negated))
+            Some(compile_between(expr, low, high, spec)?.negated_if(*negated))
         }
-        Expr::In { expr, list, negated } => Some(among(expr, list, spec)?.negated_if(*negated)),
+        Expr::In { expr, list, negated } => {
+            Some(compile_in_list(expr, list, spec)?.negated_if(*negated))
+        }
         Expr::IsNull { expr, negated } => {
-            Some(Condition::Of(Column::of(expr, spec)?, Test::IsNull).negated_if(*negated))
+            Some(Condition::Of(Column::of_expr(expr, spec)?, Test::IsNull).negated_if(*negated))
         }
         Expr::IsMissing { expr, negated } => {
-            Some(Condition::Of(Column::of(expr, spec)?, Test::IsMissing).negated_if(*negated))
+            Some(Condition::Of(Column::of_expr(expr, spec)?, Test::IsMissing).negated_if(*negated))
         }
-        Expr::Column(_) => Some(Condition::Of(Column::of(expr, spec)?, Test::IsTrue)),
+        Expr::Column(_) => Some(Condition::Of(Column::of_expr(expr, spec)?, Test::IsTrue)),
         _ => None,
     }
 }
 
-/// Compiles a list of expressions; `None` if none has a condition over bytes.
+/// Compiles a list of expressions; `None` if no condition in them can be decided by bytes.
 fn compile_all(list: &[Expr], spec: &IndexSpec) -> Option<Vec<Condition>> {
     let compiled: Vec<_> = list.iter().map(|expr| compile(expr, spec)).collect();
     if !list.is_empty() && compiled.iter().all(Option::is_none) {
@@ -139,21 +142,28 @@ fn compile_all(list: &[Expr], spec: &IndexSpec) -> Option<Vec<Condition>> {
 }
 
 /// Compiles the comparison of a column with a constant; `None` for other operands.
-fn compare(op: CompareOp, column: &Expr, constant: &Expr, spec: &IndexSpec) -> Option<Condition> {
-    let (column, Expr::Literal(value)) = (Column::of(column, spec)?, constant) else { return None };
+fn compile_comparison(
+    op: CompareOp,
+    column: &Expr,
+    constant: &Expr,
+    spec: &IndexSpec,
+) -> Option<Condition> {
+    let (column, Expr::Literal(value)) = (Column::of_expr(column, spec)?, constant) else {
+        return None;
+    };
     let constant = EncodedConstant::new(value, column.descending);
     Some(Condition::Of(column, Test::Compare(op, constant)))
 }
 
 /// Compiles a test for a range between two constants; `None` for other operands.
-fn between(column: &Expr, low: &Expr, high: &Expr, spec: &IndexSpec) -> Option<Condition> {
-    let above = compare(CompareOp::GreaterEq, column, low, spec)?;
-    Some(Condition::And(vec![above, compare(CompareOp::LessEq, column, high, spec)?]))
+fn compile_between(column: &Expr, low: &Expr, high: &Expr, spec: &IndexSpec) -> Option<Condition> {
+    let above = compile_comparison(CompareOp::GreaterEq, column, low, spec)?;
+    Some(Condition::And(vec![above, compile_comparison(CompareOp::LessEq, column, high, spec)?]))
 }
 
 /// Compiles a test for membership in a list of constants; `None` for other operands.
-fn among(column: &Expr, list: &[Expr], spec: &IndexSpec) -> Option<Condition> {
-    let column = Column::of(column, spec)?;
+fn compile_in_list(column: &Expr, list: &[Expr], spec: &IndexSpec) -> Option<Condition> {
+    let column = Column::of_expr(column, spec)?;
     let mut values = Vec::with_capacity(list.len());
     for item in list {
         let Expr::Literal(value) = item else { return None };
@@ -167,7 +177,7 @@ fn among(column: &Expr, list: &[Expr], spec: &IndexSpec) -> Option<Condition> {
 
 impl Column {
     /// Returns the column that an expression refers to; `None` for other expressions.
-    fn of(expr: &Expr, spec: &IndexSpec) -> Option<Self> {
+    fn of_expr(expr: &Expr, spec: &IndexSpec) -> Option<Self> {
         let Expr::Column(n) = expr else { return None };
         let (n, keys) = (usize::from(*n), spec.keys.len());
         match spec.keys.get(n) {
@@ -192,7 +202,7 @@ impl Condition {
     fn truth(
         &self,
         entry: &EntryScope<'_>,
-        beginnings: &mut Beginnings,
+        beginnings: &mut PartOffsets,
         cost: &CostMeter,
     ) -> Result<Option<bool>, EvalError> {
         match self {
@@ -211,12 +221,13 @@ impl Condition {
 }
 
 /// Returns the result of `AND` (`deciding` is false) or `OR` (`deciding` is true) of a list of
-/// conditions; `None` is unknown. A condition with the result `deciding` decides the list.
+/// conditions; `None` is unknown. One condition with the result `deciding` decides the whole
+/// list.
 fn decide(
     list: &[Condition],
     deciding: bool,
     entry: &EntryScope<'_>,
-    beginnings: &mut Beginnings,
+    beginnings: &mut PartOffsets,
     cost: &CostMeter,
 ) -> Result<Option<bool>, EvalError> {
     let mut result = Some(!deciding);
@@ -230,11 +241,13 @@ fn decide(
     Ok(result)
 }
 
-/// The highest type rank of NULL and MISSING, with which every comparison is unknown.
+/// The highest type rank of NULL and MISSING. Every comparison with a value up to this rank is
+/// unknown.
 const NULL_RANK: u8 = 1;
 
 impl Test {
-    /// Returns the result of the test for the part at the beginning of `bytes`; `None` is unknown.
+    /// Returns the result of the test for the column whose part is at the beginning of `bytes`;
+    /// `None` is unknown.
     fn truth(
         &self,
         bytes: &[u8],
@@ -256,8 +269,8 @@ impl Test {
     }
 }
 
-/// Returns true if one of the constants equals the part; `None` (unknown) if none does and one has
-/// another type than the part.
+/// Returns true if one of the constants equals the part. If none does, returns false, or `None`
+/// (unknown) if some constant has another type than the part.
 fn is_among(
     constants: &[EncodedConstant],
     bytes: &[u8],
@@ -286,14 +299,14 @@ fn is_among(
     Ok((!is_unknown).then_some(false))
 }
 
-/// The offsets of an entry's parts that were found so far.
+/// The offsets of an entry's parts, as far as they were found.
 #[derive(Default)]
-struct Beginnings {
+struct PartOffsets {
     keys: Vec<usize>,
     included: Vec<usize>,
 }
 
-impl Beginnings {
+impl PartOffsets {
     /// Forgets the offsets, for another entry.
     fn reset(&mut self) {
         for known in [&mut self.keys, &mut self.included] {
@@ -302,8 +315,8 @@ impl Beginnings {
         }
     }
 
-    /// Returns the bytes of an entry from the part of a column on. Returns no bytes, which count as
-    /// MISSING, if a part before it is damaged.
+    /// Returns the bytes of an entry from the beginning of a column's part on. Returns no bytes,
+    /// which count as MISSING, if an earlier part is damaged.
     fn part<'e>(
         &mut self,
         column: Column,

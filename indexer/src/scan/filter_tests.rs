@@ -141,7 +141,7 @@ fn truth_of(
     entry: &EntryScope<'_>,
     cost: &CostMeter,
 ) -> Result<Option<bool>, EvalError> {
-    let mut beginnings = Beginnings::default();
+    let mut beginnings = PartOffsets::default();
     beginnings.reset();
     condition.truth(entry, &mut beginnings, cost)
 }
@@ -256,7 +256,7 @@ fn a_filter_of_many_conditions_ends_at_the_limit() {
     let equal = Expr::Compare(CompareOp::Eq, boxed(Expr::Column(2)), boxed(Expr::Literal(text)));
     let passes = |conditions: usize, cost: &CostMeter| {
         let scan = Arc::new(scan_with(Expr::And(vec![equal.clone(); conditions])));
-        Filter::new(&scan, &spec).another().passes(&scope, cost)
+        Filter::new(&scan, &spec).copy_for_scanner().passes(&scope, cost)
     };
     let cost = CostMeter::for_evaluation();
     assert_eq!(passes(10, &cost), Ok(true));

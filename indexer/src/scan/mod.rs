@@ -1,4 +1,5 @@
-//! Shard scans: the scanner of a snapshot, and the table of open scans.
+//! Shard scans: the scanner that reads a snapshot of slices, its filter, and the table of open
+//! scans.
 
 mod columns;
 mod filter;
@@ -8,6 +9,6 @@ mod scanner;
 mod scope;
 mod walks;
 
-pub use columns::check;
-pub use open_scans::{Patience, Scans};
-pub use own_changes::wait_for_own;
+pub use columns::check_scan;
+pub use open_scans::{ScanTimeouts, Scans};
+pub use own_changes::wait_for_own_changes;

@@ -1,25 +1,27 @@
-//! The open shard scans of a node: admitted, read batch by batch, and parked while they are not
-//! read.
+//! The open shard scans of a node: they are admitted, read batch by batch, and parked while the
+//! client does not read them.
 //!
-//! A scan needs a permit of the node's admission from its first batch on: one of the places for
-//! scans, and memory for the blocks of its cursors. Its snapshot keeps runs and fragments that the
-//! engine has released. A scan that makes no progress must keep neither permit nor snapshot:
+//! A scan needs a permit of the node's admission from its first batch on: one of the limited
+//! number of scans, and memory for the blocks of its cursors. Its snapshot keeps memory and files
+//! in use that the engine has released. A scan that makes no progress must keep neither permit nor
+//! snapshot:
 //!
-//! - A scan that is **not read** is *parked*: it releases its permit, its snapshot and its blocks,
-//!   and keeps the entry to read next. When the client reads again, the scan waits for a permit
-//!   like a new scan, takes a new snapshot of the same epoch, and continues with that entry. The
-//!   contents of an epoch never change (I3), so the rows are the same. A scan is parked early if
-//!   other scans wait, and later otherwise. An ordered scan that waits for one node's rows
-//!   therefore occupies no place on another node, and two such scans never wait for each other.
-//! - A **long** scan takes a new snapshot of its epoch from time to time, so that no run stays in
-//!   memory for much longer than the engine needs it.
+//! - A scan that is **not read** is *parked*: it releases its permit, its snapshot and its
+//!   blocks, and keeps only the entry to read next. When the client reads again, the scan waits
+//!   for a permit like a new scan, takes a new snapshot of the same epoch, and continues with
+//!   that entry. The contents of an epoch never change (I3), so the rows are the same. A scan is
+//!   parked early if other scans wait, and later otherwise. An ordered scan that waits for one
+//!   node's rows therefore occupies no permit on another node, and two such scans never wait for
+//!   each other.
+//! - A **long** scan takes a new snapshot of its epoch from time to time, so that no memory
+//!   stays in use for much longer than the engine needs it.
 //!
-//! A scan of a transaction sees the transaction's rows as of a place. They do not change while the
-//! transaction continues; once it has ended, a scan that takes a new snapshot ends with
-//! `SnapshotTooOld`.
+//! A scan inside a transaction sees the transaction's rows as of a place in it. They do not
+//! change while the transaction continues; once it has ended, a scan that takes a new snapshot
+//! ends with `SnapshotTooOld`.
 //!
 //! The router's lease protects the epoch; if the epoch is lost nevertheless, the scan ends with
-//! `SnapshotTooOld`. Mutations need no permit, and never wait for a resource that a scan holds.
+//! `SnapshotTooOld`. Mutations need no permit, and never wait for a resource that a scan has.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -39,21 +41,21 @@ use tokio::time::Instant;
 
 use storage::{SliceStore, Snapshot, StorageEngine};
 
-use super::own_changes::wait_for_own;
+use super::own_changes::wait_for_own_changes;
 use super::scanner::{INLINE_STEP_COST, STEP_COST, ShardScanner};
 
 /// The times after which a scan is parked, or takes a new snapshot.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// A scan that is not read is parked after this time if other scans wait.
+pub struct ScanTimeouts {
+    /// The time after which a scan that the client does not read is parked, if other scans wait.
     pub while_waited_for: Duration,
-    /// A scan that is not read is parked after this time in any case.
+    /// The time after which a scan that the client does not read is parked in any case.
     pub unread: Duration,
-    /// Maximum age of a scan's snapshot.
+    /// The age at which the snapshot of a scan is replaced by a new one.
     pub snapshot: Duration,
 }
 
-impl Default for Patience {
+impl Default for ScanTimeouts {
     fn default() -> Self {
         Self {
             // An active reader needs a small part of this time for a batch.
@@ -65,8 +67,8 @@ impl Default for Patience {
     }
 }
 
-/// The open scans of a node. Open scans continue after a drop of this value, but none is parked any
-/// more.
+/// The open scans of a node. After a drop of this value open scans continue, but none is parked
+/// any more.
 pub struct Scans {
     table: Arc<ScanTable>,
     _parking: Task,
@@ -78,17 +80,18 @@ struct ScanTable {
     /// stopped node.
     store: Weak<StorageEngine>,
     admission: Admission,
-    patience: Patience,
-    /// Bytes of rows in a full batch.
+    patience: ScanTimeouts,
+    /// Size, in bytes, at which a batch of rows is full.
     batch_bytes: usize,
-    open: Mutex<BTreeMap<u64, Arc<Mutex<HeldResources>>>>,
+    open: Mutex<BTreeMap<u64, Arc<Mutex<ScanResources>>>>,
     next_id: AtomicU64,
     /// Signals that a scan was opened.
     opened: Notify,
 }
 
-/// The permit and the scanner of an open scan between two batches; empty while a batch is made.
-struct HeldResources {
+/// The permit and the scanner of an open scan, between two batches. Both are absent while a batch
+/// is made, and the permit while the scan is parked.
+struct ScanResources {
     scanner: Option<ShardScanner>,
     permit: Option<Permit>,
     since: Instant,
@@ -96,16 +99,16 @@ struct HeldResources {
 }
 
 /// The client's end of an open scan, from which batches are read.
-struct Reading {
+struct ScanReader {
     table: Arc<ScanTable>,
     id: u64,
-    held: Arc<Mutex<HeldResources>>,
+    held: Arc<Mutex<ScanResources>>,
     scan: Arc<ShardScan>,
 }
 
-/// Returns the deadline of a scan's admission: a little before the router's own deadline, so that
-/// the router receives the error.
-fn admitted_by(scan: &ShardScan, began: Instant) -> Instant {
+/// Returns the time until which a scan may wait for its admission: a little before the router's
+/// own deadline, so that the router receives the error.
+fn admission_deadline(scan: &ShardScan, began: Instant) -> Instant {
     began + Duration::from_millis(scan.timeout_ms - scan.timeout_ms / 8)
 }
 
@@ -115,7 +118,7 @@ impl Scans {
         env: Env,
         store: &Arc<StorageEngine>,
         admission: Admission,
-        patience: Patience,
+        patience: ScanTimeouts,
         batch_bytes: usize,
     ) -> Self {
         let table = Arc::new(ScanTable {
@@ -135,13 +138,13 @@ impl Scans {
         Self { table, _parking: parking }
     }
 
-    /// The number of running, waiting and refused scans.
+    /// Returns the numbers of running, waiting and refused scans.
     pub fn status(&self) -> AdmissionStatus {
         self.table.admission.status()
     }
 
-    /// Opens a scan of a snapshot that has all its slices, after its admission; `began` is the time
-    /// at which the request arrived.
+    /// Opens a scan of a snapshot that has all of the scan's slices, after its admission. `began`
+    /// is the time at which the request arrived.
     pub async fn open(
         &self,
         scan: ShardScan,
@@ -153,7 +156,7 @@ impl Scans {
         let mut scanner = ShardScanner::new(snapshot, Arc::clone(&scan), table.batch_bytes)?;
         let permit = table.admit(&mut scanner, began).await?;
         let now = Instant::now();
-        let held = Arc::new(Mutex::new(HeldResources {
+        let held = Arc::new(Mutex::new(ScanResources {
             scanner: Some(scanner),
             permit: Some(permit),
             since: now,
@@ -162,7 +165,7 @@ impl Scans {
         let id = table.next_id.fetch_add(1, Ordering::Relaxed);
         lock(&table.open).insert(id, Arc::clone(&held));
         table.opened.notify_one();
-        let reading = Reading { table: Arc::clone(table), id, held, scan };
+        let reading = ScanReader { table: Arc::clone(table), id, held, scan };
         Ok(Box::pin(stream::unfold(Some(reading), |reading| async {
             let mut reading = reading?;
             match reading.next().await {
@@ -176,7 +179,7 @@ impl Scans {
 
 impl Scans {
     /// Reads the first batch of a scan, after its admission. A cheap scan runs on this thread as
-    /// long as it needs no disk; otherwise it is read from the beginning on a blocking thread.
+    /// long as it needs no disk. Any other scan is read on a blocking thread.
     pub async fn first_batch(
         &self,
         scan: ShardScan,
@@ -198,16 +201,17 @@ impl Scans {
 }
 
 impl ScanTable {
-    /// Takes a snapshot for a scan. Waits until `by` for the changes of the scan's own transaction,
-    /// which a new stream may have to send again.
+    /// Takes a new snapshot for a scan. Waits until `by` for the changes of the scan's own
+    /// transaction, which a new stream may have to send again.
     async fn snapshot(&self, scan: &ShardScan, by: Instant) -> Result<Arc<dyn Snapshot>> {
         let store = self.store.upgrade();
         let store = store.ok_or_else(|| Error::unavailable("the indexer has stopped"))?;
-        wait_for_own(&store, scan, by).await?;
-        store.snapshot_with_own(scan.index, scan.epoch, scan.own)
+        wait_for_own_changes(&store, scan, by).await?;
+        store.snapshot_of_transaction(scan.index, scan.epoch, scan.own)
     }
 
-    /// Runs a step on a blocking thread: the step may wait for a disk, and a filter may be slow.
+    /// Runs a step of a scanner on a blocking thread, because it may wait for a disk, and a
+    /// filter may be slow.
     async fn step(&self, mut scanner: ShardScanner) -> (ShardScanner, Result<Option<ShardBatch>>) {
         let work = move || {
             let step = scanner.step(STEP_COST);
@@ -224,15 +228,15 @@ impl ScanTable {
         }
         // A waiting scan must not hold a snapshot.
         scanner.park();
-        let by = admitted_by(scanner.scan(), began);
+        let by = admission_deadline(scanner.scan(), began);
         let permit = self.admission.admit(bytes, by).await?;
         scanner.unpark(self.snapshot(scanner.scan(), by).await?);
         Ok(permit)
     }
 }
 
-impl Reading {
-    /// Returns the next batch. Yields to other tasks between steps without a batch.
+impl ScanReader {
+    /// Returns the next batch of the scan. Lets other tasks run after each step without a batch.
     async fn next(&mut self) -> Result<ShardBatch> {
         let (scanner, permit, mut snapshot_since) = {
             let mut held = lock(&self.held);
@@ -246,7 +250,7 @@ impl Reading {
         let permit = match permit {
             Some(permit) => permit,
             None => {
-                let by = admitted_by(&self.scan, Instant::now());
+                let by = admission_deadline(&self.scan, Instant::now());
                 self.table.admission.admit(scanner.memory_bytes(), by).await?
             }
         };
@@ -256,7 +260,7 @@ impl Reading {
                 scanner.park();
             }
             if scanner.is_parked() {
-                let by = admitted_by(&self.scan, Instant::now());
+                let by = admission_deadline(&self.scan, Instant::now());
                 scanner.unpark(self.table.snapshot(&self.scan, by).await?);
                 snapshot_since = Instant::now();
             }
@@ -274,21 +278,20 @@ impl Reading {
     }
 }
 
-impl Drop for Reading {
+impl Drop for ScanReader {
     fn drop(&mut self) {
         lock(&self.table.open).remove(&self.id);
     }
 }
 
-/// Parks scans that are not read; sleeps while no scan is open. After a cancellation no scan is
-/// parked any more.
+/// Parks scans that clients do not read. Sleeps while no scan is open.
 async fn park_unread(scans: Arc<ScanTable>) -> Infallible {
     loop {
         let open: Vec<_> = lock(&scans.open).values().cloned().collect();
         if open.is_empty() {
             scans.opened.notified().await;
         }
-        let Patience { while_waited_for, unread, .. } = scans.patience;
+        let ScanTimeouts { while_waited_for, unread, .. } = scans.patience;
         let patience = if scans.admission.has_waiting() { while_waited_for } else { unread };
         for held in open {
             let mut held = lock(&held);

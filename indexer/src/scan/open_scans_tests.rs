@@ -22,7 +22,7 @@ use proto::value::path::Step;
 
 use super::*;
 use crate::recorded_tasks;
-use storage::{EpochBatch, Grouping, Piece, Rows, StorageEngine, StoreOptions};
+use storage::{EpochBatch, Grouping, Rows, StorageEngine, StoreOptions, VbucketMutations};
 
 #[path = "own_changes_tests.rs"]
 mod own_changes_tests;
@@ -64,7 +64,8 @@ fn epoch(epoch: u64, documents: std::ops::Range<u64>, written: bool) -> EpochBat
         }
     }
     let base = Seqno((epoch - 1) * DOCUMENTS);
-    let piece = Piece { body: writer.finish(), base, after: base, to: Seqno(epoch * DOCUMENTS) };
+    let piece =
+        VbucketMutations { body: writer.finish(), base, after: base, to: Seqno(epoch * DOCUMENTS) };
     EpochBatch { mark: mark(epoch), pieces: vec![piece], commits: Vec::new() }
 }
 
@@ -99,7 +100,7 @@ fn scans(env: &Env, store: &Arc<StorageEngine>, patience_ms: u64) -> Scans {
         bytes_max: 64 << 20,
         bytes_each_max: 64 << 20,
     };
-    let patience = Patience {
+    let patience = ScanTimeouts {
         while_waited_for: Duration::from_millis(patience_ms),
         unread: Duration::from_secs(3600),
         snapshot: Duration::from_secs(3600),

@@ -1,8 +1,8 @@
 //! Tests of open scans of a transaction, which return its own changes.
 
 use proto::model::ids::{TransactionId, TransactionPlace};
-use proto::rpc::mutation::TransactionBodies;
-use proto::rpc::scan::OwnView;
+use proto::rpc::mutation::UncommittedChanges;
+use proto::rpc::scan::UncommittedView;
 
 use super::*;
 
@@ -13,18 +13,18 @@ async fn a_scan_of_a_transaction_shows_the_same_rows_until_the_transaction_ends(
     let scans = scans(&env, &store, 3_600_000);
     let (late, half) = (store.late_commit(), DOCUMENTS / 2);
     let begin = || {
-        late.forget(BUCKET);
-        late.join(&store.indexes()[0].info, [SliceNo(0)].into());
+        late.drop_transactions(BUCKET);
+        late.carry_index(&store.indexes()[0].info, [SliceNo(0)].into());
     };
     begin();
     let transaction = TransactionId(5);
     let delete = |from: u64, to: u64| {
         let body = epoch(1, from..to, false).pieces.remove(0).body;
         let (from, to) = (TransactionPlace(from), TransactionPlace(to));
-        late.bodies(BUCKET, &TransactionBodies { transaction, from, to, body }).unwrap();
+        late.add_changes(BUCKET, &UncommittedChanges { transaction, from, to, body }).unwrap();
     };
     delete(0, half);
-    let own = Some(OwnView { transaction, place: TransactionPlace(half) });
+    let own = Some(UncommittedView { transaction, place: TransactionPlace(half) });
     let mine = ShardScan { own, ..scan(1000) };
     assert_eq!(all(&scans, mine.clone(), true).await.len() as u64, half);
     let mut open_scan = open(&scans, mine.clone()).await.unwrap();
@@ -32,7 +32,7 @@ async fn a_scan_of_a_transaction_shows_the_same_rows_until_the_transaction_ends(
     for step in 0.. {
         match step {
             2 => delete(half, DOCUMENTS),
-            3 => late.end(BUCKET, &[transaction]),
+            3 => late.end_transactions(BUCKET, &[transaction]),
             _ => {}
         }
         // The scan waits for the changes that a new stream sends again.

@@ -1,7 +1,7 @@
 //! The scanner of a shard: reads the ranges of a request over the merged slices, filters the
-//! entries, and folds or packs them, a batch at a time. Between batches it keeps a snapshot and the
-//! next entry; a parked scanner keeps only the entry, and continues with another snapshot of the
-//! same epoch.
+//! entries, and aggregates them or packs them as rows, a batch at a time. Between batches it
+//! keeps a snapshot and the next entry; a parked scanner keeps only the entry, and continues with
+//! another snapshot of the same epoch.
 
 use std::sync::Arc;
 
@@ -16,55 +16,57 @@ use proto::rpc::scan::{AggregateCall, FirstBatch, Output, ShardBatch, ShardScan}
 use proto::value::key;
 use proto::{Error, Result};
 
-use storage::{Bounds, Rows, Snapshot, WalkPiece};
+use storage::{Bounds, Rows, Snapshot, WalkStep};
 
 use super::columns::{may_be_costly, needs_include};
 use super::filter::Filter;
 use super::scope::{EntryScope, leading_parts};
-use super::walks::{Reads, Walk, walks};
+use super::walks::{EntryUse, Walk, walks};
 
 /// Initial capacity of a batch's buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 10;
-/// Cost of a step, after which other tasks run and a cancellation takes effect: 16,384 entries
-/// without a filter, some milliseconds. The last evaluation of a step may exceed it.
+/// Cost of a step, after which other tasks run and a cancellation takes effect. The cost is that
+/// of 16,384 entries without a filter, some milliseconds. The last evaluation of a step may
+/// exceed it.
 pub(super) const STEP_COST: u64 = 4 << 20;
-/// Cost of a step on a thread that also serves connections: 2,048 entries without a filter. A
-/// longer step would delay others more than a hop to another thread and back costs.
+/// Cost of a step on a thread that also serves connections: that of 2,048 entries without a
+/// filter. A longer step would delay others more than a hop to another thread and back costs.
 pub(super) const INLINE_STEP_COST: u64 = STEP_COST / 8;
 /// Cost of reading an entry, in addition to that of its expressions.
 const ENTRY_COST: u64 = 256;
-/// Cost of opening a cursor: about that of reading an entry.
+/// Cost of opening a cursor: about the same as reading an entry.
 const CURSOR_COST: u64 = ENTRY_COST;
 
-/// An empty batch is sent after this cost without a row, as a sign of life: a million entries, well
-/// within the shortest time-out.
+/// Cost without a row after which an empty batch is sent, to show that the scan is running: that
+/// of a million entries, well within the shortest time-out.
 const SIGN_OF_LIFE_COST: u64 = 64 * STEP_COST;
 
-/// A scan in progress.
+/// A scan in progress: the remaining ranges, the snapshot that it reads, and the batch that is
+/// being made.
 pub struct ShardScanner {
-    /// `None` while the scan is parked.
+    /// The snapshot that is read; `None` while the scan is parked.
     snapshot: Option<Arc<dyn Snapshot>>,
     spec: Arc<IndexSpec>,
     scan: Arc<ShardScan>,
     filter: Filter,
-    /// The remaining walks; the next one is the last element.
+    /// The remaining walks (ranges to read), in reverse order: the last element is the next one.
     ahead: Vec<Walk>,
-    /// The present walk and its cursor.
+    /// The present walk (a range that is being read) and its cursor.
     current: Option<(Walk, Box<dyn Rows>)>,
     builder: RowBlockBuilder,
-    /// The batch that was returned last, whose buffer is reused.
+    /// The batch that was returned last. Its buffer is reused.
     sent: RowBlock,
-    /// True if the entry that the walk has read last is visible.
+    /// True if the entry that the present walk has read last is visible.
     is_on_row: bool,
     batch_bytes: usize,
-    /// Bytes of rows in a full batch.
+    /// Size, in bytes, at which a batch of rows is full.
     batch_bytes_max: usize,
     rows_left: u64,
     partials: Vec<PartialAggregate>,
     /// True if the scan needs the included values.
     include: bool,
-    /// For DISTINCT: the leading parts of the last row that was returned, by this scan or, before
-    /// its resume point, by a scan of another replica. They are compared across all ranges.
+    /// For DISTINCT: the leading parts of the last row that was returned. After a resume point,
+    /// this may be a row that another replica returned. They are compared across all ranges.
     last_prefix: Option<Bytes>,
     /// The result of [`Self::memory_bytes`] for the last snapshot.
     memory_bytes: usize,
@@ -72,8 +74,8 @@ pub struct ShardScanner {
     silent_cost: u64,
     /// True if the evaluation of an entry may take long.
     is_costly: bool,
-    /// The entry for which the evaluation of the filter failed, and the error. The rows before it
-    /// are delivered first.
+    /// The entry for which the evaluation of the filter failed, and the error. The rows before
+    /// this entry are delivered first.
     failed: Option<(Bytes, Error)>,
     done: bool,
 }
@@ -133,11 +135,11 @@ impl ShardScanner {
         })
     }
 
-    /// Returns a copy of the scan, from its beginning, that does not wait for a disk: a step that
-    /// would wait fails with `NotInMemory`.
+    /// Returns a copy of the scan, from its beginning, that never waits for a disk. A step that
+    /// would have to wait fails with `NotInMemory`.
     pub fn without_waiting(&self) -> Result<Self> {
         let snapshot = self.snapshot()?.without_waiting();
-        let (scan, filter) = (Arc::clone(&self.scan), self.filter.another());
+        let (scan, filter) = (Arc::clone(&self.scan), self.filter.copy_for_scanner());
         Self::with_filter(snapshot, scan, filter, self.batch_bytes_max)
     }
 
@@ -150,8 +152,9 @@ impl ShardScanner {
         &self.scan
     }
 
-    /// Runs a step of about the cost `cost_max`. Returns the next batch; `None` if the caller
-    /// should let other tasks run first. Must not be called after a batch that is `Done`.
+    /// Runs a step of about the cost `cost_max`. Returns the next batch; `None` if no batch is
+    /// complete, so that the caller lets other tasks run first. Must not be called after a batch
+    /// that is `Done`.
     pub fn step(&mut self, cost_max: u64) -> Result<Option<ShardBatch>> {
         if self.done {
             return Ok(Some(ShardBatch::Done));
@@ -177,7 +180,7 @@ impl ShardScanner {
         Ok(None)
     }
 
-    /// Reads the first batch of the scan with one step of about the cost `cost_max`.
+    /// Reads the first batch of the scan, with one step of about the cost `cost_max`.
     pub fn first_batch(mut self, cost_max: u64) -> Result<FirstBatch> {
         let batch = match self.step(cost_max)? {
             Some(batch) => batch,
@@ -200,36 +203,36 @@ impl ShardScanner {
         self.is_costly
     }
 
-    /// Returns true if the scan has no snapshot.
+    /// Returns true if the scan is parked: it has no snapshot.
     pub fn is_parked(&self) -> bool {
         self.snapshot.is_none()
     }
 
-    /// Releases the snapshot and everything read from it.
+    /// Releases the snapshot and all blocks that were read from it. Keeps the next entry.
     pub fn park(&mut self) {
         self.memory_bytes();
         self.snapshot = None;
         let Some((walk, rows)) = self.current.take() else { return };
         let mut next = Vec::new();
-        if rows.put_ahead(&mut next) {
+        if rows.put_next_entry(&mut next) {
             // A document whose slice changes with its values leaves a deleted version of the same entry in the slice before.
             let is_shown =
-                self.last_shown(walk.reads, &*rows).is_some_and(|last| *last == next[..]);
-            self.ahead.push(if is_shown { walk.behind(next) } else { walk.from(next) });
+                self.last_visible_entry(walk.reads, &*rows).is_some_and(|last| *last == next[..]);
+            self.ahead.push(if is_shown { walk.starting_after(next) } else { walk.from(next) });
         }
         self.sent = RowBlock::default();
     }
 
-    /// Returns the entry that a walk has read last, if the entry is visible.
-    fn last_shown(&self, reads: Reads, rows: &dyn Rows) -> Option<Bytes> {
+    /// Returns the entry that a walk has read last, if the entry is visible at the scan's epoch.
+    fn last_visible_entry(&self, reads: EntryUse, rows: &dyn Rows) -> Option<Bytes> {
         match reads {
-            Reads::Packed => {
+            EntryUse::Packed => {
                 let sent = || self.sent.iter().last().map(|row| row.entry);
                 self.builder.last_entry().or_else(sent).map(Bytes::copy_from_slice)
             }
-            Reads::Each => self.is_on_row.then(|| Bytes::copy_from_slice(rows.entry())),
+            EntryUse::Each => self.is_on_row.then(|| Bytes::copy_from_slice(rows.entry())),
             // These walks read one slice, or end with their first row.
-            Reads::Counted | Reads::EndFor(_) => None,
+            EntryUse::Counted | EntryUse::EndFor(_) => None,
         }
     }
 
@@ -255,8 +258,8 @@ impl ShardScanner {
         }
     }
 
-    /// Reads a piece of the present walk and adds its cost to `spent`; returns false if no walk is
-    /// left.
+    /// Reads some entries of the present walk, or of the next one, and adds their cost to
+    /// `spent`. Returns false if no walk is left.
     fn advance(&mut self, spent: &mut u64, cost_max: u64) -> Result<bool> {
         *spent += ENTRY_COST;
         // A walk that begins runs at once, so that a scan that is parked after each step still makes progress.
@@ -270,42 +273,43 @@ impl ShardScanner {
         let looks = cost_max.saturating_sub(*spent) / ENTRY_COST;
         let looks = looks.max(2 * self.scan.slices.len() as u64 + 1);
         match walk.reads {
-            Reads::Packed => {
+            EntryUse::Packed => {
                 let bounds = Bounds { bytes: self.batch_bytes, rows: self.rows_left, looks };
                 let walked = rows.pack(&mut self.builder, bounds)?;
                 self.rows_left -= walked.rows;
-                self.pass(walked, spent);
+                self.count_walked(walked, spent);
             }
-            Reads::Counted => {
+            EntryUse::Counted => {
                 let walked = rows.count(looks)?;
                 self.partials.iter_mut().for_each(|partial| partial.add_rows(walked.rows));
-                self.pass(walked, spent);
+                self.count_walked(walked, spent);
             }
-            Reads::EndFor(call) => self.look_for_end(call)?,
-            Reads::Each => self.look_at_one(spent)?,
+            EntryUse::EndFor(call) => self.read_for_end(call)?,
+            EntryUse::Each => self.evaluate_next(spent)?,
         }
         Ok(true)
     }
 
-    /// Adds the cost of a piece of the present walk, and ends the walk at its end.
-    fn pass(&mut self, walked: WalkPiece, spent: &mut u64) {
+    /// Adds the cost of the entries that were read, and ends the present walk if it has no more
+    /// entries.
+    fn count_walked(&mut self, walked: WalkStep, spent: &mut u64) {
         *spent += walked.looks * ENTRY_COST;
         if walked.is_end {
             self.current = None;
         }
     }
 
-    /// Reads the next entry in the search for the least or greatest leading key of the aggregate
-    /// `call`.
-    fn look_for_end(&mut self, call: usize) -> Result<()> {
+    /// Reads the next entry in the search for the least or greatest leading key. `call` is the
+    /// number of the aggregate that needs the key.
+    fn read_for_end(&mut self, call: usize) -> Result<()> {
         let Some((_, rows)) = &mut self.current else { return Ok(()) };
-        match rows.look()? {
+        match rows.read_entry()? {
             Some(false) => return Ok(()),
             Some(true) => {
                 let descending = self.spec.keys.first().is_some_and(|part| part.descending);
                 let value = key::decode_part(&mut &rows.entry()[..], descending)?;
                 self.partials[call].add(&value);
-                self.ahead.retain(|walk| walk.reads != Reads::EndFor(call));
+                self.ahead.retain(|walk| walk.reads != EntryUse::EndFor(call));
             }
             None => {}
         }
@@ -313,10 +317,11 @@ impl ShardScanner {
         Ok(())
     }
 
-    /// Reads the next entry of a walk that evaluates each entry.
-    fn look_at_one(&mut self, spent: &mut u64) -> Result<()> {
+    /// Reads the next entry, evaluates the filter, and adds the entry to the batch or to the
+    /// aggregates.
+    fn evaluate_next(&mut self, spent: &mut u64) -> Result<()> {
         let Some((_, rows)) = &mut self.current else { return Ok(()) };
-        let found = rows.look()?;
+        let found = rows.read_entry()?;
         self.is_on_row = found == Some(true);
         match found {
             Some(true) => {}
@@ -332,7 +337,7 @@ impl ShardScanner {
             None => None,
         };
         if let (Some(leading), Some(last)) = (leading, &self.last_prefix)
-            && leading.read_like(last)
+            && leading.looks_equal_to(last)
         {
             let prefix = Bytes::copy_from_slice(leading.bytes());
             return self.skip_prefix(&prefix, spent);
@@ -354,7 +359,9 @@ impl ShardScanner {
                 self.builder.push(entry, if *wanted { include } else { &[] });
                 self.rows_left -= 1;
             }
-            Output::Aggregates(calls) => add_to(&mut self.partials, calls, &scope, &cost)?,
+            Output::Aggregates(calls) => {
+                add_to_aggregates(&mut self.partials, calls, &scope, &cost)?
+            }
         }
         *spent += cost.spent();
         if passes {
@@ -364,7 +371,7 @@ impl ShardScanner {
         Ok(())
     }
 
-    /// Continues after all entries that begin with `prefix`.
+    /// Continues the present walk after all entries that begin with `prefix`.
     fn skip_prefix(&mut self, prefix: &[u8], spent: &mut u64) -> Result<()> {
         let Some((mut walk, _)) = self.current.take() else { return Ok(()) };
         if self.scan.reverse {
@@ -378,6 +385,7 @@ impl ShardScanner {
         self.begin(walk, spent)
     }
 
+    /// Opens the cursor of a walk, and adds its cost to `spent`.
     fn begin(&mut self, walk: Walk, spent: &mut u64) -> Result<()> {
         let slices = match &walk.slice {
             Some(slice) => std::slice::from_ref(slice),
@@ -390,8 +398,8 @@ impl ShardScanner {
     }
 }
 
-/// Adds an entry to the states of aggregates.
-fn add_to(
+/// Adds an entry to the partial results of the aggregates.
+fn add_to_aggregates(
     partials: &mut [PartialAggregate],
     calls: &[AggregateCall],
     scope: &EntryScope<'_>,

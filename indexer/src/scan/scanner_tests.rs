@@ -15,7 +15,7 @@ use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use proto::rpc::scan::KeyRange;
 use proto::value::Value;
 use proto::value::path::Step;
-use storage::{EpochBatch, Grouping, Piece, SliceStore, StorageEngine, StoreOptions};
+use storage::{EpochBatch, Grouping, SliceStore, StorageEngine, StoreOptions, VbucketMutations};
 
 use super::*;
 
@@ -72,7 +72,7 @@ fn mark(epoch: u64, seqno: u64) -> EpochMark {
 }
 
 fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
-    let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(to) };
+    let piece = VbucketMutations { body, base: Seqno(0), after: Seqno(0), to: Seqno(to) };
     EpochBatch { mark: mark(epoch, to), pieces: vec![piece], commits: Vec::new() }
 }
 
@@ -292,8 +292,12 @@ async fn with_ends(dir: &tempfile::TempDir, descending: bool) -> StorageEngine {
         writer.mutation(1 + at as u64, MutationKind::Deletion, &format!("k{n}"), 1);
         writer.index(INDEX, 0);
     }
-    let piece =
-        Piece { body: writer.finish(), base: Seqno(3000), after: Seqno(3000), to: Seqno(6000) };
+    let piece = VbucketMutations {
+        body: writer.finish(),
+        base: Seqno(3000),
+        after: Seqno(3000),
+        to: Seqno(6000),
+    };
     store
         .apply(EpochBatch { mark: mark(2, 6000), pieces: vec![piece], commits: Vec::new() })
         .await
@@ -413,8 +417,12 @@ async fn a_scan_that_is_parked_between_two_slices_shows_an_entry_once() {
         writer.index(INDEX, 1);
         writer.entry(SliceNo(((n + 1) % 2) as u16), &bytes, b"");
     }
-    let piece =
-        Piece { body: writer.finish(), base: Seqno(6000), after: Seqno(6000), to: Seqno(7000) };
+    let piece = VbucketMutations {
+        body: writer.finish(),
+        base: Seqno(6000),
+        after: Seqno(6000),
+        to: Seqno(7000),
+    };
     store
         .apply(EpochBatch { mark: mark(3, 7000), pieces: vec![piece], commits: Vec::new() })
         .await

@@ -1,4 +1,4 @@
-//! Entries in the form that expressions read.
+//! Index entries in the form that expressions read.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use proto::value::Value;
 use proto::value::key::{self, LeadingParts};
 use proto::value::path::Step;
 
-/// The first `parts` key parts of an entry.
+/// Returns the first `parts` key parts of an entry.
 pub(super) fn leading_parts<'a>(
     spec: &IndexSpec,
     entry: &'a [u8],
@@ -19,7 +19,7 @@ pub(super) fn leading_parts<'a>(
     LeadingParts::of(entry, keys.map(|part| part.descending))
 }
 
-/// An entry as the scope of expressions; columns are decoded on demand.
+/// An entry as the data of expressions; columns are decoded on demand.
 pub(super) struct EntryScope<'a> {
     pub spec: &'a IndexSpec,
     pub entry: &'a [u8],

@@ -1,6 +1,7 @@
-//! The walks of a shard scan: which slices and ranges it reads, in which order, and how.
+//! The walks of a shard scan. A walk reads a range of one or all slices in one way. The table
+//! shows which walks a request needs.
 //!
-//! | the scan requests | walks | each |
+//! | the scan requests | walks | each walk |
 //! |---|---|---|
 //! | rows, without a filter and DISTINCT | its ranges, over all slices merged | packs entries, or whole blocks |
 //! | `count(*)`, without a filter | its ranges, slice by slice, which needs no merge | counts entries, or whole blocks |
@@ -15,32 +16,33 @@ use proto::model::index::IndexSpec;
 use proto::rpc::scan::{AggregateCall, KeyRange, Output, ShardScan};
 use proto::value::key;
 
-/// A walk over some slices.
+/// A walk: a range to read in one slice or in all slices, its direction, and the use of its
+/// entries.
 #[derive(Debug)]
 pub(super) struct Walk {
     /// The slice to read; `None` for all slices of the scan, merged.
     pub slice: Option<SliceNo>,
     pub range: KeyRange,
     pub reverse: bool,
-    pub reads: Reads,
+    pub reads: EntryUse,
 }
 
-/// The way in which a walk uses its entries.
+/// The use of the entries that a walk reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reads {
+pub(super) enum EntryUse {
     /// Packs all visible entries as rows.
     Packed,
     /// Counts all visible entries.
     Counted,
-    /// Searches the first visible entry: its leading key is the result of the aggregate with this
+    /// Searches the first visible entry. Its leading key is the result of the aggregate with this
     /// number.
     EndFor(usize),
-    /// Evaluates each entry.
+    /// Evaluates each entry: its filter, DISTINCT, and aggregates.
     Each,
 }
 
 impl Walk {
-    /// Makes a walk begin at an entry.
+    /// Returns the walk, shortened so that it begins at an entry.
     pub fn from(mut self, entry: Vec<u8>) -> Self {
         match self.reverse {
             // The bound is exclusive.
@@ -50,8 +52,8 @@ impl Walk {
         self
     }
 
-    /// Makes a walk begin after an entry.
-    pub fn behind(mut self, entry: Vec<u8>) -> Self {
+    /// Returns the walk, shortened so that it begins after an entry.
+    pub fn starting_after(mut self, entry: Vec<u8>) -> Self {
         match self.reverse {
             true => self.range.high = Some(entry.into()),
             false => self.range.low = behind(&entry),
@@ -64,18 +66,19 @@ impl Walk {
 pub(super) fn walks(scan: &ShardScan, spec: &IndexSpec) -> Vec<Walk> {
     let is_plain = scan.filter.is_none() && scan.distinct_parts.is_none();
     let mut walks = match &scan.output {
-        Output::Rows { .. } if is_plain => over_ranges(scan, None, scan.reverse, Reads::Packed),
+        Output::Rows { .. } if is_plain => over_ranges(scan, None, scan.reverse, EntryUse::Packed),
         Output::Aggregates(calls) if is_plain => {
-            aggregates(scan, calls, spec).unwrap_or_else(|| each(scan))
+            aggregates(scan, calls, spec).unwrap_or_else(|| evaluating_walks(scan))
         }
-        _ => each(scan),
+        _ => evaluating_walks(scan),
     };
     walks.reverse();
     walks
 }
 
-fn each(scan: &ShardScan) -> Vec<Walk> {
-    over_ranges(scan, None, scan.reverse, Reads::Each)
+/// Returns the walks that evaluate each entry.
+fn evaluating_walks(scan: &ShardScan) -> Vec<Walk> {
+    over_ranges(scan, None, scan.reverse, EntryUse::Each)
 }
 
 /// Returns the walks of aggregates; `None` if an aggregate must evaluate each row.
@@ -86,36 +89,42 @@ fn aggregates(scan: &ShardScan, calls: &[AggregateCall], spec: &IndexSpec) -> Op
         match (call.function, &call.argument) {
             (AggregateFunction::Count, None) => counts = true,
             (AggregateFunction::Min | AggregateFunction::Max, Some(Expr::Column(0))) => {
-                walks.extend(to_end(scan, n, call.function, spec.keys.first()?.descending));
+                walks.extend(end_walks(scan, n, call.function, spec.keys.first()?.descending));
             }
             _ => return None,
         }
     }
     if counts {
-        let of_slice = |slice: &SliceNo| over_ranges(scan, Some(*slice), false, Reads::Counted);
+        let of_slice = |slice: &SliceNo| over_ranges(scan, Some(*slice), false, EntryUse::Counted);
         walks.extend(scan.slices.iter().flat_map(of_slice));
     }
     Some(walks)
 }
 
-/// Returns the walks that search the least or greatest leading key, for the aggregate `call`.
-fn to_end(
+/// Returns the walks that search the least or greatest leading key. `call` is the number of the
+/// aggregate that needs the key.
+fn end_walks(
     scan: &ShardScan,
     call: usize,
     function: AggregateFunction,
     descending: bool,
 ) -> impl Iterator<Item = Walk> {
     let reverse = (function == AggregateFunction::Max) != descending;
-    let (low, high) = key::values_known(descending);
+    let (low, high) = key::range_of_present_values(descending);
     let known = KeyRange { low: low.into(), high: high.map(Bytes::from) };
-    let walks = over_ranges(scan, None, reverse, Reads::EndFor(call));
+    let walks = over_ranges(scan, None, reverse, EntryUse::EndFor(call));
     walks
         .into_iter()
         .filter_map(move |walk| Some(Walk { range: intersection(walk.range, &known)?, ..walk }))
 }
 
-/// Returns a walk for each range that a scan reads, without the entries before its resume point.
-fn over_ranges(scan: &ShardScan, slice: Option<SliceNo>, reverse: bool, reads: Reads) -> Vec<Walk> {
+/// Returns a walk for each range that a scan reads, without the entries up to its resume point.
+fn over_ranges(
+    scan: &ShardScan,
+    slice: Option<SliceNo>,
+    reverse: bool,
+    reads: EntryUse,
+) -> Vec<Walk> {
     let left = resume_range(scan);
     let ranges = scan.ranges.iter().filter_map(|range| intersection(range.clone(), &left));
     let mut walks: Vec<Walk> = ranges.map(|range| Walk { slice, range, reverse, reads }).collect();
@@ -125,7 +134,7 @@ fn over_ranges(scan: &ShardScan, slice: Option<SliceNo>, reverse: bool, reads: R
     walks
 }
 
-/// The range after the resume point of a scan.
+/// Returns the range of entries after the resume point of a scan.
 fn resume_range(scan: &ShardScan) -> KeyRange {
     match &scan.resume_after {
         None => KeyRange::all(),

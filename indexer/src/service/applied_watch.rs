@@ -1,4 +1,4 @@
-//! The reports of applied epochs that routers subscribe to.
+//! Streams of reports about a node's applied epochs and slices, to which routers subscribe.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use proto::rpc::scan::AppliedReport;
 use storage::{SliceStore, StorageEngine, StoredIndex};
 use tokio::sync::watch;
 
-/// The stream of reports for one router: first all applied epochs, then the changes.
+/// The stream of reports for one router. The first report has all applied epochs and slices,
+/// later ones only changes.
 pub(super) struct AppliedWatch {
     pub(super) store: Arc<StorageEngine>,
     pub(super) catalog: Arc<ArcSwap<Catalog>>,
@@ -22,6 +23,7 @@ pub(super) struct AppliedWatch {
 }
 
 impl AppliedWatch {
+    /// Waits for changes and returns the next report; `None` when the node stops.
     pub(super) async fn next(&mut self) -> Option<AppliedReport> {
         if !self.first {
             self.changed.changed().await.ok()?;
@@ -56,7 +58,8 @@ fn rebuilt_slices(store: &StorageEngine) -> Vec<SliceId> {
     store.rebuilds().iter().flat_map(slices).collect()
 }
 
-/// The readable slices of a node, each with its floor.
+/// Returns the readable slices of a node, each with its floor (the oldest epoch at which it can
+/// be read).
 fn readable_slices(store: &StorageEngine) -> Vec<(SliceId, Epoch)> {
     let mut readable = Vec::new();
     for StoredIndex { info, slices, .. } in store.indexes().iter().filter(|s| s.floor.is_some()) {

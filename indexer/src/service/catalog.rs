@@ -15,10 +15,10 @@ use storage::{SliceStore, StoredIndex};
 
 use super::followers::{Followers, RunningFollower};
 use crate::context::NodeContext;
-use crate::follow::{follow, grouping, policy};
+use crate::follow::{grouping, policy, spawn_follower};
 use crate::moves::IncomingMoves;
 
-/// Watches the catalog and applies each new one.
+/// Watches the catalog and applies each new one to the node, in steps.
 pub(super) async fn follow_catalog(
     context: NodeContext,
     incoming: IncomingMoves,
@@ -30,7 +30,7 @@ pub(super) async fn follow_catalog(
     follower.run(NodeCatalog { context, incoming, followers }).await
 }
 
-/// The task state that applies each catalog to a node.
+/// The parts of a node that each new catalog changes.
 struct NodeCatalog {
     context: NodeContext,
     incoming: IncomingMoves,
@@ -53,13 +53,13 @@ async fn take_catalog(
     context.catalog.store(Arc::clone(catalog));
     context.catalog_taken.send_modify(|count| *count += 1);
     for stored in context.store.indexes() {
-        if let Err(error) = bring_in_step(context, catalog, &stored).await {
+        if let Err(error) = adapt_index(context, catalog, &stored).await {
             tracing::warn!(index = %stored.id(), %error, "bringing an index in step with the catalog");
         }
     }
     let node = context.config.node.id;
     for (id, _) in context.store.rebuilds() {
-        if policy::is_past(catalog, id, node)
+        if policy::is_placed_elsewhere_or_gone(catalog, id, node)
             && let Err(error) = context.store.drop_rebuild(id).await
         {
             tracing::warn!(index = %id, %error, "giving up a rebuild");
@@ -70,30 +70,26 @@ async fn take_catalog(
         index.moves.iter().any(|m| is_copied(m) && index.topology.hosts(node, m.slice))
     };
     let given = catalog.local_indexes().filter(is_given).map(|index| index.local_id()).collect();
-    context.store.keep_files_of(&given);
+    context.store.protect_files_of(&given);
     incoming.take_catalog(context, catalog);
     let mut followers = lock(followers);
     let concerns = |bucket: &BucketId| {
         catalog.local_indexes().any(|index| {
-            index.bucket == *bucket && index.state != IndexState::Pending && index.feeds_any(node)
+            index.bucket == *bucket && index.state != IndexState::Pending && index.is_fed_any(node)
         })
     };
     followers.retain(|bucket, _| concerns(bucket) && catalog.buckets.contains_key(bucket));
     for bucket in catalog.buckets.values().filter(|bucket| concerns(&bucket.id)) {
         followers.entry(bucket.id).or_insert_with(|| {
-            let (task, state) = follow(context.clone(), incoming.clone(), bucket.id);
+            let (task, state) = spawn_follower(context.clone(), incoming.clone(), bucket.id);
             RunningFollower { state, _task: task }
         });
     }
 }
 
-/// Drops an index, or those of its slices that the catalog no longer places on this node, and
-/// regroups its columns as the catalog requires.
-async fn bring_in_step(
-    context: &NodeContext,
-    catalog: &Catalog,
-    stored: &StoredIndex,
-) -> Result<()> {
+/// Adapts an index to the catalog: drops the index, or those of its slices that the catalog no
+/// longer places on this node, and regroups its columns as the definition requires.
+async fn adapt_index(context: &NodeContext, catalog: &Catalog, stored: &StoredIndex) -> Result<()> {
     let (id, node) = (stored.id(), context.config.node.id);
     // This coordinator member may lag the one that reported the slices' arrival.
     if policy::is_older(catalog, id, stored.info.revision) {
@@ -103,7 +99,7 @@ async fn bring_in_step(
         // The catalog's record of the index is at least as new and lacks this generation, so the generation was dropped or belongs to
         // another index with the same number.
         let is_other = catalog.indexes.contains_key(&id.index);
-        if is_other || policy::is_past(catalog, id, node) {
+        if is_other || policy::is_placed_elsewhere_or_gone(catalog, id, node) {
             context.store.drop_index(id).await?;
             context.slices_changed();
         }
@@ -114,7 +110,7 @@ async fn bring_in_step(
     let stale = plant::is(Plant::StaleOwnerAnswers);
     let left = |(slice, _): &&(SliceNo, Epoch)| !index.may_keep(node, *slice) && !stale;
     let gone: Vec<SliceNo> = stored.slices.iter().filter(left).map(|(slice, _)| *slice).collect();
-    if stored.slices.is_empty() && !index.feeds_any(node) {
+    if stored.slices.is_empty() && !index.is_fed_any(node) {
         context.store.drop_index(id).await?;
         return Ok(());
     }

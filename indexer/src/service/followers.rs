@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::follow::FollowerStatus;
 
-/// A bucket's follower; dropping it cancels its task.
+/// The follower of a bucket that is running; dropping it cancels its task.
 pub(super) struct RunningFollower {
     pub(super) state: watch::Receiver<FollowerStatus>,
     pub(super) _task: Task,

@@ -1,4 +1,4 @@
-//! Registers the node and reports to the coordinator.
+//! Registers the node at the coordinator, and sends heartbeats with its progress.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -21,6 +21,7 @@ use crate::build_pace::BuildPace;
 use crate::context::NodeContext;
 use crate::moves::IncomingMoves;
 
+/// Returns the progress of the node in each bucket that it follows.
 fn bucket_progress(context: &NodeContext, followers: &Followers) -> Vec<BucketProgress> {
     let followers = lock(followers);
     let progress = |mark: EpochMark| {
@@ -41,7 +42,7 @@ fn bucket_progress(context: &NodeContext, followers: &Followers) -> Vec<BucketPr
 /// Returns the slices of this node, with the progress of builds. Drops the progress of builds that
 /// have ended.
 fn slice_progress(context: &NodeContext, incoming: &IncomingMoves) -> Vec<SliceProgress> {
-    let mut slices = [context.store.progress(), incoming.restoring()].concat();
+    let mut slices = [context.store.progress(), incoming.restore_progress()].concat();
     let now = Instant::now();
     let mut builds = lock(&context.builds);
     let is_built = |told: &SliceProgress| told.floor.is_none() && told.copied_from.is_none();
@@ -56,8 +57,8 @@ fn slice_progress(context: &NodeContext, incoming: &IncomingMoves) -> Vec<SliceP
     slices
 }
 
-/// Returns one split point for each index by ranges: for the largest slice above the limit that has
-/// one.
+/// Returns at most one split point for each index by ranges: that of the largest slice above the
+/// limit that can be split.
 fn split_points(context: &NodeContext, slices: &[SliceProgress]) -> Vec<SplitPoint> {
     let catalog = context.catalog.load();
     let mut large = BTreeMap::<LocalIndexId, Vec<&SliceProgress>>::new();
@@ -71,12 +72,12 @@ fn split_points(context: &NodeContext, slices: &[SliceProgress]) -> Vec<SplitPoi
             large.entry(id).or_default().push(told);
         }
     }
-    let point = |slice| bound_at(&context.store.middle(slice)?);
+    let point = |slice| bound_at(&context.store.split_point(slice)?);
     large.into_values().filter_map(|large| split_point(large, point)).collect()
 }
 
-/// Returns the split point of the largest slice that has one. A slice with most of its entries at
-/// one value has no split point, and must not prevent the split of other slices.
+/// Returns the split point of the largest slice that can be split. A slice in which one value has
+/// most of the entries has no split point, and must not prevent the split of other slices.
 fn split_point(
     mut large: Vec<&SliceProgress>,
     point: impl Fn(SliceId) -> Option<Vec<u8>>,
@@ -87,9 +88,9 @@ fn split_point(
         .find_map(|told| Some(SplitPoint { slice: told.slice, at: point(told.slice)? }))
 }
 
-/// Keeps the node registered. Sends a heartbeat regularly, and immediately when a slice becomes
-/// readable.
-pub(super) async fn report(
+/// Keeps the node registered, and sends its heartbeats: regularly, and immediately when a slice
+/// becomes readable.
+pub(super) async fn send_heartbeats(
     context: NodeContext,
     incoming: IncomingMoves,
     followers: Followers,
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slice_without_a_split_point_does_not_hold_up_the_others() {
+    fn an_unsplittable_slice_does_not_block_others() {
         let id = LocalIndexId { index: IndexId(1), generation: Generation(1) };
         let told = |slice, bytes| SliceProgress {
             slice: id.slice(SliceNo(slice)),

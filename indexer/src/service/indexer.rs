@@ -18,18 +18,18 @@ use proto::rpc::api::{Directory, IndexerApi, ResultStream, SliceProgress};
 use proto::rpc::export::{ExportMessage, ExportRequest};
 use proto::rpc::scan::{AppliedReport, FirstBatch, ShardBatch, ShardScan};
 use proto::{Error, ErrorCode, Result};
-use storage::{LateCommitFigures, SliceStore, Snapshot, StorageEngine};
+use storage::{LateCommitCounters, SliceStore, Snapshot, StorageEngine};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::applied_watch::AppliedWatch;
 use super::catalog::follow_catalog;
 use super::followers::Followers;
-use super::heartbeat::report;
+use super::heartbeat::send_heartbeats;
 use crate::config::Config;
 use crate::context::NodeContext;
 use crate::moves::{IncomingMoves, export};
-use crate::scan::{Patience, Scans, check, wait_for_own};
+use crate::scan::{ScanTimeouts, Scans, check_scan, wait_for_own_changes};
 
 /// An indexer, which runs until it is dropped.
 pub struct Indexer {
@@ -44,13 +44,14 @@ pub struct Indexer {
 pub struct Status {
     /// The id of this node.
     pub node: NodeId,
-    /// Bytes of memory that its slices use.
+    /// Bytes of memory that the slices of this node use.
     pub memory_bytes: u64,
-    /// The admission state of shard scans.
+    /// The numbers of running, waiting and refused shard scans.
     pub scans: AdmissionStatus,
-    /// The figures of its open transactions.
-    pub late_commit: LateCommitFigures,
-    /// The number of generations whose slices were made in place since the start.
+    /// The figures of the open transactions on this node.
+    pub late_commit: LateCommitCounters,
+    /// The number of generations whose slices were made in place from an earlier generation,
+    /// since the start.
     pub slices_split: u64,
     /// The number of snapshots of the source that builds have begun to read since the start.
     pub backfills: u64,
@@ -84,7 +85,7 @@ impl Indexer {
             builds: Arc::default(),
         };
         let admission = Admission::new(context.config.scan_limits());
-        let (patience, batch_bytes) = (Patience::default(), context.config.scan_batch_bytes);
+        let (patience, batch_bytes) = (ScanTimeouts::default(), context.config.scan_batch_bytes);
         let scans =
             Scans::new(env.clone(), &context.store, admission.clone(), patience, batch_bytes);
         let (incoming, followers) = (IncomingMoves::default(), Followers::default());
@@ -92,7 +93,7 @@ impl Indexer {
         let reporting = context.clone();
         let heartbeat = move || {
             let (incoming, followers) = (incoming.clone(), Arc::clone(&followers));
-            report(reporting.clone(), incoming, followers, admission.clone())
+            send_heartbeats(reporting.clone(), incoming, followers, admission.clone())
         };
         let tasks = vec![
             // A catalog may be half carried out, and a follower missing.
@@ -103,13 +104,13 @@ impl Indexer {
         Ok(Self { context, scans, _lock: lock, _tasks: tasks })
     }
 
-    /// The present status.
+    /// Returns the present status.
     pub fn status(&self) -> Status {
         Status {
             node: self.context.config.node.id,
             memory_bytes: self.context.store.memory_bytes(),
             scans: self.scans.status(),
-            late_commit: self.context.store.late_commit().figures(),
+            late_commit: self.context.store.late_commit().counters(),
             slices_split: self.context.slices_split.load(Ordering::Relaxed),
             backfills: self.context.backfills.load(Ordering::Relaxed),
             slices: self.context.store.progress(),
@@ -127,11 +128,13 @@ impl Indexer {
         self.context.store.flush().await
     }
 
-    /// Waits until the commit log has failed, because of a broken disk. The node then applies no epoch until it is restarted.
+    /// Waits until the commit log has failed, because of a broken disk. The node then applies no
+    /// epoch until it is restarted.
     pub async fn stopped(&self) {
-        self.context.store.log_failed().await;
+        self.context.store.wait_log_failed().await;
     }
 
+    /// Waits until an epoch of a bucket is applied.
     async fn wait_applied(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {
         if self.context.store.committed(bucket) >= epoch {
             return Ok(());
@@ -144,7 +147,7 @@ impl Indexer {
     }
 }
 
-/// The result of the search for a scan's slices.
+/// The result of the search for the slices of a scan.
 enum ScanSlices {
     /// All slices are on this node.
     Here(Arc<dyn Snapshot>),
@@ -154,8 +157,8 @@ enum ScanSlices {
 
 impl Indexer {
     /// Finds the slices of a scan at its epoch. Waits until the epoch is applied, the index is
-    /// loaded, and the node has the changes of the scan's own transaction.
-    async fn find(&self, scan: &ShardScan) -> Result<ScanSlices> {
+    /// loaded, and the node has the changes of the transaction in which the scan runs.
+    async fn find_slices(&self, scan: &ShardScan) -> Result<ScanSlices> {
         let dead = |bucket: &Arc<BucketInfo>| bucket.is_dead(scan.epoch);
         if self.context.catalog.load().buckets.get(&scan.bucket).is_some_and(dead) {
             let what = format!("a rollback has removed epoch {}", scan.epoch);
@@ -178,15 +181,15 @@ impl Indexer {
             )
         })??;
         let store = &*self.context.store;
-        wait_for_own(store, scan, by).await?;
-        let snapshot = match store.snapshot_with_own(scan.index, scan.epoch, scan.own) {
+        wait_for_own_changes(store, scan, by).await?;
+        let snapshot = match store.snapshot_of_transaction(scan.index, scan.epoch, scan.own) {
             // All slices of the index have left the node.
             Err(error) if error.code == ErrorCode::SliceMoved => {
                 return Ok(ScanSlices::Elsewhere(self.moved(scan, &scan.slices)));
             }
             snapshot => snapshot?,
         };
-        check(scan, &snapshot.info().spec)?;
+        check_scan(scan, &snapshot.info().spec)?;
         let is_gone = |slice: &SliceNo| !snapshot.has(*slice);
         let gone: Vec<SliceNo> = scan.slices.iter().copied().filter(is_gone).collect();
         if !gone.is_empty() {
@@ -195,8 +198,8 @@ impl Indexer {
         Ok(ScanSlices::Here(snapshot))
     }
 
-    /// Returns a batch that lists the slices that are not on this node, with their nodes in the
-    /// catalog.
+    /// Returns the batch that redirects a scan: it lists the slices that are not on this node,
+    /// with their nodes in the catalog.
     fn moved(&self, scan: &ShardScan, slices: &[SliceNo]) -> ShardBatch {
         let catalog = self.context.catalog.load();
         let index = catalog.local_index(scan.index);
@@ -213,7 +216,7 @@ impl Indexer {
 impl IndexerApi for Indexer {
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
         let began = Instant::now();
-        match self.find(&scan).await? {
+        match self.find_slices(&scan).await? {
             ScanSlices::Here(snapshot) => self.scans.open(scan, snapshot, began).await,
             ScanSlices::Elsewhere(moved) => Ok(Box::pin(stream::iter([Ok(moved)]))),
         }
@@ -221,7 +224,7 @@ impl IndexerApi for Indexer {
 
     async fn first_batch(&self, scan: ShardScan) -> Result<FirstBatch> {
         let began = Instant::now();
-        match self.find(&scan).await? {
+        match self.find_slices(&scan).await? {
             ScanSlices::Here(snapshot) => self.scans.first_batch(scan, snapshot, began).await,
             ScanSlices::Elsewhere(batch) => Ok(FirstBatch { batch, is_whole: true }),
         }
@@ -270,7 +273,7 @@ impl IndexerApi for Indexer {
             // This is the last round. An early heartbeat lets the coordinator compare both ends soon.
             self.context.slices_changed();
         }
-        let export = self.context.store.export(request.slice).await?;
+        let export = self.context.store.export_slice(request.slice).await?;
         let rate = self.context.config.move_bytes_per_s_max;
         Ok(Box::pin(export::send(export, &request, rate)))
     }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Number of a file of a node. Numbers only grow, and no number is used twice, even if its file was
-/// never published.
+/// Number of a file of a node. Numbers only grow, and no number is used twice, even if no manifest
+/// ever named its file.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

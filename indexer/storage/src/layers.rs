@@ -1,11 +1,11 @@
-//! The layers of the engine that do not depend on indexes, for use by other tables of rows: rows
+//! The modules of the engine that do not depend on indexes, for use by other tables of rows: rows
 //! and blocks, tables in memory and in fragments, cursors and merges, and the memtable.
 //!
-//! A row has a key, an id, a value, an epoch and a tombstone flag (`rows::block`). The table that
-//! uses them gives these their meaning.
+//! A row has a key, an id, a value, an epoch and a tombstone flag (`rows::block`). The user of
+//! these modules decides what key, id and value mean.
 
 pub use crate::index::memtable::{BackMemtable, BackState};
-pub use crate::merge_policy::{FRAGMENTS_MIN, RUNS_MIN, choose};
+pub use crate::merge_policy::{FRAGMENTS_MIN, RUNS_MIN, choose_node};
 pub use crate::read::cursor::Cursor;
 pub use crate::read::merge::Merge;
 pub use crate::read::source::Source;

@@ -16,35 +16,36 @@ pub const MANIFEST_EXTENSION: &str = "manifest";
 /// The file name extension of a fragment.
 pub const FRAGMENT_EXTENSION: &str = "frag";
 
-/// The content of the file VERSION in an indexer's data directory.
+/// The content of the file VERSION, which names the format of an indexer's data directory.
 pub const DATA_VERSION: &str = "sextant indexer, format 1\n";
 
-/// Path of the file that names the version of the layout.
+/// Returns the path of the file that names the format of the data directory.
 pub fn version_path(dir: &Path) -> PathBuf {
     dir.join("VERSION")
 }
 
-/// Directory of the commit log's segments.
+/// Returns the directory of the commit log's segments.
 pub fn log_dir(dir: &Path) -> PathBuf {
     dir.join("log")
 }
 
-/// Directory of the manifests.
+/// Returns the directory of the manifests.
 pub fn manifest_dir(dir: &Path) -> PathBuf {
     dir.join("manifests")
 }
 
-/// Directory of the fragments.
+/// Returns the directory of the fragments.
 pub fn fragment_dir(dir: &Path) -> PathBuf {
     dir.join("fragments")
 }
 
-/// Path of a fragment in an indexer's directory `dir`. File names sort in the order of the ids.
+/// Returns the path of a fragment in an indexer's directory `dir`. File names sort in the order of
+/// the ids.
 pub fn fragment_path(dir: &Path, id: u64) -> PathBuf {
     fragment_dir(dir).join(format!("{id:020}.{FRAGMENT_EXTENSION}"))
 }
 
-/// Parses the fragment id in a file name; `None` for other files.
+/// Returns the fragment id that a file name contains; `None` for other files.
 pub fn fragment_id(path: &Path) -> Option<u64> {
     let stem = path.file_stem()?.to_str()?;
     let is_id = stem.len() == 20 && stem.bytes().all(|byte| byte.is_ascii_digit());
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fragments_name_says_its_id_and_other_names_say_none() {
+    fn only_fragment_names_have_an_id() {
         for id in [0, 7, u64::MAX] {
             assert_eq!(fragment_id(&fragment_path(Path::new("data"), id)), Some(id));
         }

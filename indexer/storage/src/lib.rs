@@ -11,12 +11,13 @@
 //!
 //! An epoch becomes visible in two steps: first the runs of all indexes are published, then the
 //! committed epoch of the bucket moves. A scan reads at a committed epoch, so it sees all changes
-//! of an epoch or none. An epoch is visible before it is durable: the source's stream sends lost
-//! mutations again after a crash, and applying them again gives the same result (I1).
+//! of an epoch or none. An epoch is visible before it is durable. That is safe: after a crash the
+//! source's stream sends lost mutations again, and applying them again gives the same result (I1).
 //!
 //! # Invariants
 //!
-//! - A run leaves memory only after its rows are in synced fragments that a synced manifest names.
+//! - A run is removed from memory only after its rows are in synced fragments that a synced
+//!   manifest names.
 //! - A segment of the log is released only after all rows of all its epochs, in every index, are in
 //!   such fragments.
 //! - A manifest never names a fragment that is not synced. A fragment that no manifest names is
@@ -49,8 +50,8 @@
 //! ```
 //!
 //! A fragment, a log segment and a manifest are plain formats: `log`, `manifest`, `fragment` and
-//! `rows` do not depend on indexes, so other data (the documents of a projector) can use them.
-//! `layers` re-exports the modules that such data needs.
+//! `rows` do not depend on indexes, so a store of other data can use them, such as a projector's
+//! store of documents. `layers` re-exports the modules that such a store needs.
 
 mod apply;
 mod batch;
@@ -82,18 +83,18 @@ mod slice_store;
 mod tables;
 pub mod verify;
 
-pub use batch::{EpochBatch, Piece};
+pub use batch::{EpochBatch, VbucketMutations};
 pub use build::compare::Comparison;
 pub use counters::Counters;
 pub use edit::derive::{EstimatedSlice, SliceCut};
-pub use edit::export::{Export, PieceRange};
+pub use edit::export::{Export, PartRange};
 pub use edit::install::InstallRefusal;
 pub use edit::receive::ReceivedFiles;
 pub use engine::storage_engine::StorageEngine;
 pub use index::load_state::LoadState;
-pub use late_commit::store::{LateCommitFigures, LateCommitStore};
+pub use late_commit::store::{LateCommitCounters, LateCommitStore};
 pub use options::StoreOptions;
-pub use read::rows::{Bounds, Rows, WalkPiece};
+pub use read::rows::{Bounds, Rows, WalkStep};
 pub use read::snapshot::Snapshot;
 pub use rows::columns::Grouping;
 pub use slice_store::{SliceStore, StoredIndex};

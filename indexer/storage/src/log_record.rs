@@ -14,14 +14,15 @@ use proto::rpc::varint::{put_varint, take_bytes};
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::batch::{EpochBatch, Piece};
+use crate::batch::{EpochBatch, VbucketMutations};
 
 /// A record of the commit log.
 #[derive(Clone, Debug)]
 pub enum Record {
     /// An epoch was applied.
     Epoch(EpochBatch),
-    /// The bucket was rolled back to an epoch; the number is the newest epoch that was undone.
+    /// The bucket was rolled back to the epoch of the mark. The number is the newest epoch that
+    /// was undone.
     Truncate(EpochMark, Epoch),
 }
 
@@ -31,7 +32,8 @@ const TRUNCATE: u8 = 2;
 #[derive(Serialize, Deserialize)]
 struct EpochHeader {
     mark: EpochMark,
-    /// For each piece: base, after, to, number of bytes.
+    /// For each vbucket's mutations in the batch: base, after, to (see [`Piece`]), and the number
+    /// of bytes.
     pieces: Vec<(Seqno, Seqno, Seqno, u64)>,
 }
 
@@ -40,16 +42,17 @@ impl Record {
     pub fn encode(&self) -> Result<Vec<u8>> {
         match self {
             Self::Epoch(EpochBatch { mark, pieces, .. }) => {
-                let of =
-                    |piece: &Piece| (piece.base, piece.after, piece.to, piece.body.len() as u64);
+                let of = |piece: &VbucketMutations| {
+                    (piece.base, piece.after, piece.to, piece.body.len() as u64)
+                };
                 let header =
                     EpochHeader { mark: mark.clone(), pieces: pieces.iter().map(of).collect() };
                 let bodies: usize = pieces.iter().map(|piece| piece.body.len()).sum();
-                let mut out = head(EPOCH, &header, bodies)?;
+                let mut out = encode_header(EPOCH, &header, bodies)?;
                 pieces.iter().for_each(|piece| out.extend_from_slice(&piece.body));
                 Ok(out)
             }
-            Self::Truncate(mark, to) => head(TRUNCATE, &(mark, to), 0),
+            Self::Truncate(mark, to) => encode_header(TRUNCATE, &(mark, to), 0),
         }
     }
 
@@ -71,7 +74,12 @@ impl Record {
                         .split_at_checked(len)
                         .ok_or_else(|| corrupt("the record ends too early"))?;
                     rest = tail;
-                    read.push(Piece { body: Bytes::copy_from_slice(body), base, after, to });
+                    read.push(VbucketMutations {
+                        body: Bytes::copy_from_slice(body),
+                        base,
+                        after,
+                        to,
+                    });
                 }
                 Ok(Self::Epoch(EpochBatch { mark, pieces: read, commits: Vec::new() }))
             }
@@ -83,7 +91,8 @@ impl Record {
     }
 }
 
-fn head(kind: u8, header: &impl Serialize, more: usize) -> Result<Vec<u8>> {
+/// Encodes the kind and the header, with capacity for `more` further bytes.
+fn encode_header(kind: u8, header: &impl Serialize, more: usize) -> Result<Vec<u8>> {
     let header = postcard::to_stdvec(header).map_err(|error| Error::internal(error.to_string()))?;
     let mut out = Vec::with_capacity(header.len() + more + 11);
     out.push(kind);

@@ -1,21 +1,23 @@
-//! Choice of the runs or fragments to merge: a pure function of their sizes.
+//! The rule that chooses which neighbouring tables (in memory or in fragments) are merged, by
+//! their sizes alone.
 
 use std::ops::Range;
 
-/// Minimum number of runs in a merge. It is small because merges in memory are cheap and each read searches every run.
+/// Minimum number of tables in a merge in memory. The number is small because merges in memory are
+/// cheap and each read searches every table.
 pub const RUNS_MIN: usize = 4;
 /// Minimum number of fragments in a compaction. A read searches eight fragments in about half a
 /// microsecond, and with fewer each row would be rewritten more often.
 pub const FRAGMENTS_MIN: usize = 8;
 
-/// Chooses neighbouring tables to merge into one; `None` if no merge pays. `bytes` has the size of
-/// each table, oldest first. No merge takes fewer than `tables_min` tables or more than `bytes_max`
-/// bytes.
+/// Chooses neighbouring tables to merge into one; `None` if no merge is worthwhile. `bytes` has
+/// the size of each table, oldest first. No merge takes fewer than `tables_min` tables or more
+/// than `bytes_max` bytes.
 ///
 /// The choice begins at the oldest table that is at most twice as large as all younger tables
 /// together. So the sizes decrease geometrically, the number of tables is logarithmic, and each row
 /// is merged a logarithmic number of times (the logarithmic method of Bentley and Saxe, 1980).
-pub fn choose(bytes: &[u64], tables_min: usize, bytes_max: u64) -> Option<Range<usize>> {
+pub fn choose_node(bytes: &[u64], tables_min: usize, bytes_max: u64) -> Option<Range<usize>> {
     let mut younger = 0;
     let mut choice = None;
     for at in (0..bytes.len()).rev() {
@@ -40,7 +42,7 @@ mod tests {
         let (mut runs, mut merged) = (Vec::new(), 0);
         for _ in 0..10_000 {
             runs.push(100);
-            if let Some(range) = choose(&runs, 4, u64::MAX) {
+            if let Some(range) = choose_node(&runs, 4, u64::MAX) {
                 let sum: u64 = runs[range.clone()].iter().sum();
                 merged += sum;
                 runs.splice(range, [sum]);
@@ -52,7 +54,7 @@ mod tests {
 
     #[test]
     fn large_old_tables_stay_and_no_merge_is_too_large() {
-        assert_eq!(choose(&[1_000_000, 1, 1, 1, 1], 4, u64::MAX), Some(1..5));
-        assert_eq!(choose(&[500; 4], 4, 999), None);
+        assert_eq!(choose_node(&[1_000_000, 1, 1, 1, 1], 4, u64::MAX), Some(1..5));
+        assert_eq!(choose_node(&[500; 4], 4, 999), None);
     }
 }

@@ -29,10 +29,10 @@ pub struct StoreOptions {
     /// again.
     pub open_files_max: usize,
     /// Maximum memory of the changes of open transactions, in bytes; `None` means an eighth of the
-    /// memory limit. Above half of this maximum they are written to disk.
+    /// memory limit. Above half of this maximum, changes are written to disk.
     pub open_transactions_bytes_max: Option<u64>,
-    /// Maximum disk space of the changes of open transactions, in bytes; `None` means sixteen times
-    /// their maximum memory. With 0 they are never written to disk.
+    /// Maximum disk space of the changes of open transactions, in bytes; `None` means sixteen
+    /// times their maximum memory. With 0, changes are never written to disk.
     pub open_transactions_disk_bytes_max: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ impl StoreOptions {
         self.memory_bytes / 4
     }
 
-    /// Returns the bytes of fragment blocks that the cursors of one walk may keep in memory. With
+    /// Returns the bytes of fragment blocks that the cursors of one walk may have in memory. With
     /// many cursors, each reads fewer blocks at once.
     pub fn walk_bytes(&self) -> usize {
         usize::try_from(self.memory_bytes / 64).unwrap_or(usize::MAX)
@@ -73,8 +73,8 @@ impl StoreOptions {
         self.open_transactions_bytes_max.unwrap_or(self.memory_bytes / 8)
     }
 
-    /// Returns the maximum disk space of the changes of open transactions, in bytes. Their filters
-    /// and sparse indexes, which stay in memory, take some hundredths of it.
+    /// Returns the maximum disk space of the changes of open transactions, in bytes. The filters
+    /// and sparse indexes of these files stay in memory, and take some hundredths of it.
     pub fn open_transactions_disk_bytes(&self) -> u64 {
         let default = || self.open_transactions_bytes().saturating_mul(OPEN_TRANSACTIONS_DISK);
         self.open_transactions_disk_bytes_max.unwrap_or_else(default)

@@ -5,19 +5,21 @@
 //! *retained* epochs only the newest is visible. So a version is retained if a retained epoch is at
 //! or above the version's epoch and below the epoch of the next newer version.
 //!
-//! A merge that takes in the oldest rows of a list is *at the bottom*: no older rows exist below
-//! its output. Such a merge drops a tombstone that would be the oldest version, and it may round an
-//! epoch down to the smallest epoch at which the version is visible to the same retained epochs,
-//! which compresses better. Two things are forbidden. An epoch is never rounded up: an old put
-//! would outrank a newer tombstone that is stored elsewhere. And epochs are never rounded away from
-//! the bottom: a newer tombstone would sink below an older put.
+//! A merge whose inputs include the oldest rows of a list is *at the bottom*: no older rows exist
+//! below its output. Such a merge drops a tombstone that would be the oldest version, and it may
+//! round an epoch down to the smallest epoch at which the version is visible to the same retained
+//! epochs, which compresses better. Two things are forbidden. An epoch is never rounded up,
+//! because an old row would outrank a newer tombstone that is stored in another table. And a merge
+//! that is not at the bottom never rounds an epoch, because a newer tombstone would fall below an
+//! older row.
 
 use proto::model::cut::EpochMark;
 use proto::model::ids::Epoch;
 use proto::plant::{self, Plant};
 use serde::{Deserialize, Serialize};
 
-/// The epochs that can still be read: all above the horizon, the horizon, and the rollback points.
+/// The epochs that can still be read, by scans or after a rollback: all epochs above the horizon,
+/// the horizon itself, and the rollback points.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetainedEpochs {
     /// The oldest epoch that scans can read.
@@ -27,7 +29,7 @@ pub struct RetainedEpochs {
 }
 
 impl RetainedEpochs {
-    /// Returns the retention that an epoch's mark contains.
+    /// Returns the epochs that can be read according to the mark of an epoch.
     pub fn from_mark(mark: &EpochMark) -> Self {
         let points = match plant::is(Plant::PointsForgotten) {
             true => Vec::new(),
@@ -66,14 +68,14 @@ impl RetainedEpochs {
         self.points.get(at).copied().unwrap_or(self.horizon)
     }
 
-    /// Returns true if the version of `epoch` is visible at a retained epoch; `newer` is the epoch
-    /// of the next newer version.
+    /// Returns true if some retained epoch sees the version of `epoch`; `newer` is the epoch of
+    /// the entry's next newer version, if there is one.
     pub fn is_needed(&self, epoch: Epoch, newer: Option<Epoch>) -> bool {
         epoch > self.horizon || newer.is_none_or(|newer| self.at_or_above(epoch) < newer)
     }
 
-    /// Returns the smallest epoch to which a version of `epoch` can be rounded down without a
-    /// change of the rows that are visible at the retained epochs.
+    /// Returns the smallest epoch that a version of `epoch` can get without a change of what the
+    /// retained epochs see.
     pub fn rounded_down(&self, epoch: Epoch) -> Epoch {
         if epoch > self.horizon {
             return epoch;
@@ -82,8 +84,9 @@ impl RetainedEpochs {
         below.checked_sub(1).map_or(Epoch(0), |at| Epoch(self.points[at].0 + 1))
     }
 
-    /// Removes the versions of one entry that are visible at no retained epoch. `versions` has the
-    /// newest first; `of` returns a version's epoch and tombstone flag.
+    /// Removes the versions of one entry that no retained epoch sees; at the bottom, removes
+    /// tombstones without older versions too. `versions` has the newest first; `of` returns a
+    /// version's epoch and tombstone flag.
     pub fn retain<V>(
         &self,
         versions: &mut Vec<V>,
@@ -121,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_protected_epoch_shows_the_same_and_nothing_else_stays(
+        fn retain_keeps_visible_versions(
             versions in proptest::collection::btree_map(0..40u64, any::<bool>(), 0..12),
             points in proptest::collection::btree_set(0..30u64, 0..4),
             horizon in 0..40u64,

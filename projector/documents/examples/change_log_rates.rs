@@ -1,5 +1,6 @@
-//! Measures the rates of a change log on this machine: appends in large and in small groups, reads of one vbucket, and the size of the
-//! index. `cargo run --release -p sextant-documents --example change_log_rates [DIR]`
+//! Measures the rates of a change log on this machine: appends in large and in small groups,
+//! reads of one vbucket, and the size of the log's index. `cargo run --release -p
+//! sextant-documents --example change_log_rates [DIR]`
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 const VBUCKETS: u16 = 64;
 const DOCUMENT_BYTES: usize = 170;
 
-/// One mutation of each document of a round robin over the vbuckets.
+/// Returns `count` mutations, each of another document, distributed evenly over the vbuckets.
 fn mutations(count: u64) -> Vec<Mutation> {
     let document = Bytes::from(vec![b'x'; DOCUMENT_BYTES]);
     let mutation = |n: u64| {
@@ -72,7 +73,7 @@ fn measure(env: &Env, dir: &Path, group_len: usize, all: &[Mutation]) -> Result<
         (after, read) = (last.seqno, read + found.len() as u64);
     }
     println!("  read one vbucket: {} ({read} mutations)", per_second(read, at.elapsed()));
-    let held = log.held_bytes();
+    let held = log.retained_bytes();
     println!("  {:.1} bytes of log for each mutation", held as f64 / count as f64);
     let closed = *log.segments().last().unwrap_or(&1) as f64 / held as f64;
     let index = index_bytes(dir, env)? as f64 / (count as f64 * closed);

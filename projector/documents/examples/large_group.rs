@@ -1,8 +1,10 @@
-//! The parts of a large commit that hold up the other writers of its bucket:
-//! `cargo run --release -p sextant-documents --example large_group [DOCUMENTS] [DIR]`
+//! Measures for how long a large commit delays the other writers of its bucket: `cargo run
+//! --release -p sextant-documents --example large_group [DOCUMENTS] [DIR]`
 //!
-//! A commit is one group, sorted by vbucket. Its turn in the log is the time to build the group, to append it, and to sync it; its runs of the
-//! document table are made beside the last two. Its turn in the table adds these runs. A write after it waits for both.
+//! A commit is one group of mutations, sorted by vbucket. First the group is built, appended to
+//! the log, and synced; during the last two steps its sorted runs for the document table are
+//! built by other threads. Then the runs are added to the table. A write after the commit waits
+//! for all of this.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +27,7 @@ const DOCUMENT_BYTES: usize = 150;
 const BUCKET: BucketId = BucketId(1);
 const BRANCH: Vbuuid = Vbuuid(1);
 
-/// The first mutations of as many documents, whose ids are in no order.
+/// Returns `count` mutations, each of a new document; the ids are in random order.
 fn mutations(count: u64, name: &str, ends: &mut [u64]) -> Vec<Arc<Mutation>> {
     let document = Bytes::from(vec![b'x'; DOCUMENT_BYTES]);
     let mutation = |n: u64| {

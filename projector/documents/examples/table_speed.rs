@@ -1,6 +1,8 @@
-//! Speed of the document table: `cargo run --release -p sextant-documents --example table_speed [DOCUMENTS]`.
+//! Measures the speed of the document table: `cargo run --release -p sextant-documents --example
+//! table_speed [DOCUMENTS]`.
 //!
-//! Prints the rates of puts, reads and walks, and the room on disk, for documents of about 200 bytes of JSON.
+//! Prints the rates of puts, reads and walks, and the space on disk, for documents of about 200
+//! bytes of JSON.
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
 use std::sync::Arc;
@@ -87,7 +89,7 @@ fn measure(documents: u64, compression: Compression, block_bytes: usize) -> Resu
     absent(&table, documents)?;
     walk(&table, "walk, one fragment")?;
     println!("bytes of files: {}", table.describe().disk_bytes);
-    beside_a_writer(&table, documents)?;
+    read_during_writes(&table, documents)?;
     drop(table);
     let since = Instant::now();
     open(manifest)?;
@@ -95,8 +97,8 @@ fn measure(documents: u64, compression: Compression, block_bytes: usize) -> Resu
     Ok(())
 }
 
-/// Reads while another thread feeds the table without a pause.
-fn beside_a_writer(table: &DocumentTable, documents: u64) -> Result<()> {
+/// Measures reads while another thread adds documents to the table without a pause.
+fn read_during_writes(table: &DocumentTable, documents: u64) -> Result<()> {
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| -> Result<()> {

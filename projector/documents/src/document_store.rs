@@ -1,4 +1,5 @@
-//! The contract of a store of documents and change logs; the crate's head lists the invariants.
+//! The interface of a store of documents and change logs. The documentation of this crate lists
+//! its invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,17 +14,18 @@ use crate::mutation::Mutation;
 use crate::record::{BucketRecord, StoredId};
 use proto::model::commits::TransactionEvent;
 
-/// A function that makes a logged batch visible.
+/// A function that makes a batch visible which is already durable.
 pub type ShowBatch = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// Changes of one bucket that are committed with one call: all of them become durable, or none.
+/// Changes of one bucket that are committed together: all of them become durable, or none.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// Mutations in commit order; contiguous and ascending in each vbucket.
+    /// Mutations in commit order. The seqnos of each vbucket ascend without a gap.
     pub mutations: Vec<Arc<Mutation>>,
-    /// The new record of the bucket, if a branch began.
+    /// The new record of the bucket, if the batch changes it, for example because a branch
+    /// begins.
     pub record: Option<BucketRecord>,
-    /// The events of the transactions whose commits are among the mutations, in their order.
+    /// The steps of transactions in the batch, such as commits of the mutations, in their order.
     pub commits: Vec<TransactionEvent>,
 }
 
@@ -34,7 +36,7 @@ impl Batch {
     }
 }
 
-/// A document of a snapshot.
+/// A document that was read from a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredDocument {
     /// The id of the document.
@@ -56,11 +58,11 @@ pub struct DocumentRef<'a> {
     pub document: &'a [u8],
 }
 
-/// A function that adds documents, which were written to a separate file, to their bucket. If it is
-/// dropped without a call, the file is removed.
+/// A function that adds a file of documents, which is already written, to its bucket. If the
+/// function is dropped without a call, the file is removed.
 pub type AddSorted = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// An iterator over all documents of a bucket at one moment, by id.
+/// An iterator over all documents of a bucket as of one moment, in the order of their ids.
 pub trait DocumentSnapshot: Send {
     /// Returns the next documents, about `bytes` bytes of them; empty at the end.
     fn next_chunk(&mut self, bytes: usize) -> Result<Vec<StoredDocument>>;
@@ -68,7 +70,7 @@ pub trait DocumentSnapshot: Send {
     /// Returns the approximate number of documents; a replaced document may be counted twice.
     fn documents_about(&self) -> u64;
 
-    /// Returns a second iterator over the snapshot, from the present position on.
+    /// Returns a second iterator over the same snapshot, which begins at the present position.
     fn fork(&self) -> Box<dyn DocumentSnapshot>;
 }
 
@@ -88,27 +90,28 @@ pub struct LogRange {
 /// The range of seqnos that a vbucket's log retains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogExtent {
-    /// The last purged seqno; zero if none was purged.
+    /// The last seqno that was purged; zero if none was.
     pub purged: Seqno,
     /// The last seqno of the log.
     pub end: Seqno,
-    /// Bytes of the log up to `purged`, since the log began.
+    /// The bytes of the log up to the seqno `purged`, counted since the log began.
     pub bytes_purged: u64,
-    /// Bytes of the log up to `end`, since the log began.
+    /// The bytes of the log up to the seqno `end`, counted since the log began.
     pub bytes_end: u64,
 }
 
 impl LogExtent {
-    /// Returns the number of retained bytes.
+    /// Returns the number of bytes that the log retains.
     pub fn bytes(&self) -> u64 {
         self.bytes_end.saturating_sub(self.bytes_purged)
     }
 }
 
-/// A loss of data of a bucket that the coordinators have reported to the projector.
+/// A loss of a bucket's data, about which the coordinators have informed the projector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownLoss {
-    /// The newest epoch at the time of the report: the bucket lacks data that this epoch covers.
+    /// The newest epoch when the coordinators reported the loss. The bucket lacks data that this
+    /// epoch covers.
     pub epoch: Epoch,
     /// True if an operator has accepted the loss.
     pub is_accepted: bool,
@@ -119,20 +122,22 @@ pub struct KnownLoss {
 pub struct DamagedBucket {
     /// The error that names the damaged file and the damage.
     pub error: Error,
-    /// The positions up to which the bucket was complete when they were last stored.
+    /// The positions of the vbuckets up to which the bucket was complete, when these were last
+    /// stored.
     pub positions: Cut,
 }
 
 /// The time at which the damaged files of a recreated bucket are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DamagedFiles {
-    /// At [`DocumentStore::remove_replaced`], or when the bucket is dropped.
+    /// The files are removed at [`DocumentStore::remove_replaced`], or when the bucket is
+    /// dropped.
     UntilComplete,
-    /// When an operator removes them.
+    /// The files remain until an operator removes them.
     Kept,
 }
 
-/// The documents and change logs of all buckets of a projector.
+/// A store of the documents and change logs of all buckets of a projector.
 pub trait DocumentStore: Send + Sync + 'static {
     /// Returns the record of each intact stored bucket, with the last seqno of each vbucket's log.
     fn buckets(&self) -> Result<Vec<(BucketRecord, Vec<Seqno>)>>;
@@ -142,74 +147,82 @@ pub trait DocumentStore: Send + Sync + 'static {
         Ok(BTreeMap::new())
     }
 
-    /// Durably abandons the stored data of a damaged bucket, and recreates the bucket, empty.
-    fn make_anew(&self, record: &BucketRecord, _files: DamagedFiles) -> Result<()> {
+    /// Recreates a damaged bucket, empty. The damaged data is never used again, even after a
+    /// restart. `_files` says when the damaged files are removed.
+    fn recreate_empty(&self, record: &BucketRecord, _files: DamagedFiles) -> Result<()> {
         let what = format!("bucket {} is not damaged", record.info.id);
         Err(Error::internal(what))
     }
 
-    /// Returns the recreated buckets whose damaged files are kept until the new copies are
+    /// Returns the recreated buckets whose damaged files remain until the new copies are
     /// complete.
-    fn replaced(&self) -> Result<BTreeSet<BucketId>> {
+    fn recreated(&self) -> Result<BTreeSet<BucketId>> {
         Ok(BTreeSet::new())
     }
 
-    /// Removes the damaged files of a recreated bucket.
+    /// Removes the damaged files of a recreated bucket, whose new copy is complete.
     fn remove_replaced(&self, _bucket: BucketId) -> Result<()> {
         Ok(())
     }
 
-    /// Returns the `cas` of the newest applied catalog; zero before the first.
+    /// Returns the version number (`cas`) of the newest applied catalog; zero before the first.
     fn catalog_cas(&self) -> Result<u64>;
 
-    /// Returns the random ids of buckets. The id of a removed bucket may be included.
+    /// Returns the random ids of the stored buckets. The id of a removed bucket may be included.
     fn unique_ids(&self) -> Result<BTreeMap<BucketId, StoredId>>;
 
     /// Durably sets the random ids of some buckets.
     fn put_unique_ids(&self, ids: &[(BucketId, StoredId)]) -> Result<()>;
 
-    /// Returns the losses of buckets that the coordinators have reported to the projector.
+    /// Returns the losses of buckets' data that the coordinators have reported to the projector.
     fn losses(&self) -> Result<BTreeMap<BucketId, KnownLoss>>;
 
-    /// Durably stores the loss of a bucket, or removes it (`None`).
+    /// Durably stores the reported loss of a bucket, or removes it (`None`).
     fn put_loss(&self, bucket: BucketId, loss: Option<KnownLoss>) -> Result<()>;
 
-    /// Applies a catalog: creates and removes buckets with all their contents. A damaged bucket
-    /// counts as stored: it can be removed, and is not created again.
+    /// Applies a catalog: creates the buckets in `made`, and removes the buckets in `removed`
+    /// with all their contents. A damaged bucket counts as stored: it can be removed, and is not
+    /// created again.
     fn apply_catalog(&self, cas: u64, made: &[BucketRecord], removed: &[BucketId]) -> Result<()>;
 
     /// Durably replaces the records of some buckets. Ignores buckets that were dropped.
     fn put_records(&self, records: &[BucketRecord]) -> Result<()>;
 
-    /// Rewinds vbuckets of a bucket to earlier positions: all of them or none. Later log entries
-    /// are removed, and the documents return to their earlier versions. `record` has the branches
-    /// that begin at these positions. The complete logs of these vbuckets are read. `OutOfOrder` if
-    /// the earlier documents were purged; a rewind to seqno 0 is always possible.
+    /// Rewinds vbuckets of a bucket to earlier positions: all of them, or none after an error.
+    /// Later log entries are removed, and the documents return to their earlier versions.
+    /// `record` has the branches that begin at these positions. The complete logs of these
+    /// vbuckets are read. The error is `OutOfOrder` if the earlier versions were purged; a rewind
+    /// to seqno 0 is always possible.
     fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()>;
 
     /// Returns the retained and durable range of each vbucket's log.
     fn extents(&self, bucket: BucketId) -> Result<Vec<LogExtent>>;
 
-    /// Returns the number of bytes of a vbucket's log up to a seqno, since the log began. For a
-    /// seqno that is not retained, returns that of the nearest retained one.
+    /// Returns the number of bytes of a vbucket's log up to a seqno, counted since the log began.
+    /// A seqno that is not retained is replaced by the nearest retained one.
     fn log_bytes_to(&self, bucket: BucketId, vbucket: VbucketId, to: Seqno) -> Result<u64>;
 
-    /// Removes the log entries of some vbuckets up to these seqnos, in all of these vbuckets or in
-    /// none. A crash may undo the removal, completely.
+    /// Purges the log entries of some vbuckets up to these seqnos: in all of these vbuckets, or
+    /// in none after an error. A crash may undo the purge as a whole.
     fn purge(&self, bucket: BucketId, to: &[(VbucketId, Seqno)]) -> Result<()>;
 
-    /// Returns the purge points after which a bucket's log takes about `bytes` of disk; empty if
-    /// the log is already that short, or if a purge would not help. A vbucket that seldom changes
-    /// may retain segments in which most mutations are purged.
-    fn purge_to_hold(&self, _bucket: BucketId, _bytes: u64) -> Result<Vec<(VbucketId, Seqno)>> {
+    /// Returns the seqnos up to which vbuckets must be purged, so that a bucket's log takes about
+    /// `bytes` of disk. Empty if the log is already that short, or if a purge would not help.
+    /// Such a purge is needed because a vbucket that seldom changes may retain segments in which
+    /// most mutations are purged.
+    fn points_to_shrink_to(
+        &self,
+        _bucket: BucketId,
+        _bytes: u64,
+    ) -> Result<Vec<(VbucketId, Seqno)>> {
         Ok(Vec::new())
     }
 
-    /// Makes a batch of a bucket durable, and returns the function that makes it visible. The
-    /// batches of a bucket are made visible in the order in which they were made durable. Several
-    /// batches may wait to be made visible; all must be visible before any other change of the
-    /// bucket. After an error the batch's durability is unknown, and the bucket accepts no writes
-    /// until the store is opened again.
+    /// Makes a batch of a bucket durable, and returns the function that makes it visible. Batches
+    /// must be made visible in the order in which they were made durable. Several batches may
+    /// wait to be made visible, but all of them must be visible before any other change of the
+    /// bucket. After an error it is unknown whether the batch is durable, and the bucket accepts
+    /// no writes until the store is opened again.
     fn log(&self, bucket: BucketId, batch: &Arc<Batch>) -> Result<ShowBatch>;
 
     /// Makes a batch of a bucket durable and then visible.
@@ -217,14 +230,15 @@ pub trait DocumentStore: Send + Sync + 'static {
         self.log(bucket, &Arc::new(batch))?()
     }
 
-    /// Returns the current documents of the given ids, all as of one moment, which never splits a
-    /// batch. `OverLimit` if they exceed `bytes_max` together.
+    /// Returns the current documents with the given ids, all as of one moment, at which each
+    /// batch is visible completely or not at all. The error is `OverLimit` if the documents
+    /// together exceed `bytes_max`.
     fn get(&self, bucket: BucketId, ids: &[String], bytes_max: usize)
     -> Result<Vec<Option<Bytes>>>;
 
-    /// Returns the documents of the given ids as of a cut, which has the seqno of each vbucket.
-    /// Otherwise like [`Self::get`]. The answer for a vbucket whose log is purged beyond the cut is
-    /// undefined: the caller checks [`Self::extents`] after the call.
+    /// Returns the documents with the given ids as of a cut, which has the seqno of each vbucket;
+    /// otherwise like [`Self::get`]. The answer is undefined for a vbucket whose log is purged
+    /// beyond the cut. So the caller must check [`Self::extents`] after the call.
     fn get_at(
         &self,
         bucket: BucketId,
@@ -233,66 +247,68 @@ pub trait DocumentStore: Send + Sync + 'static {
         bytes_max: usize,
     ) -> Result<Vec<Option<Bytes>>>;
 
-    /// Returns the seqno of a document's last change, which may be a deletion; `None` if there was
-    /// no change. A deletion at or below the purge point of its vbucket may be missing.
+    /// Returns the seqno of the last change of a document, which may be a deletion; `None` if
+    /// there was no change. A deletion at or below the purge point of its vbucket may not be
+    /// found.
     fn changed_at(&self, bucket: BucketId, id: &str) -> Result<Option<Seqno>>;
 
     /// Returns true if a document with the id exists.
     fn contains(&self, bucket: BucketId, id: &str) -> Result<bool>;
 
-    /// All current documents.
+    /// Returns all current documents.
     fn snapshot(&self, bucket: BucketId) -> Result<Box<dyn DocumentSnapshot>> {
         self.snapshot_after(bucket, None)
     }
 
-    /// All current documents after an id.
+    /// Returns all current documents whose ids follow `after`; all documents if it is `None`.
     fn snapshot_after(
         &self,
         bucket: BucketId,
         after: Option<&str>,
     ) -> Result<Box<dyn DocumentSnapshot>>;
 
-    /// Gives a vbucket without data a log that is empty after the purge point `purged`, and durably
-    /// stores the record. The caller then adds documents, and after them mutations.
+    /// Begins the log of a vbucket without data after the purge point `purged`, and durably
+    /// stores the record. The caller then adds the vbucket's documents, and after them mutations.
     fn begin_purged(&self, record: &BucketRecord, vbucket: VbucketId, purged: Seqno) -> Result<()>;
 
-    /// Stores documents of a vbucket that is being copied; they are durable no later than the next
-    /// batch.
+    /// Stores documents of a vbucket that is being copied. The documents become durable with the
+    /// next batch, or earlier.
     fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()>;
 
-    /// Writes documents of vbuckets that are not readable yet, ascending by id and each id once,
-    /// and returns a handle that adds them to the bucket durably. The documents are in no log: a
-    /// crash leaves all documents of one call or none, and the caller starts again. If an id is
-    /// added several times, the last document is kept. Several threads may call concurrently.
+    /// Writes documents of vbuckets that are not readable yet to a file. Returns the function
+    /// that adds the file to the bucket durably. The documents must ascend by id, with each id
+    /// once. They are in no log: after a crash either all documents of a call are stored or none,
+    /// and the caller writes them again. If several calls add the same id, the last document is
+    /// kept. Several threads may call this function at the same time.
     fn write_sorted<'d>(
         &self,
         bucket: BucketId,
         documents: &mut dyn ExactSizeIterator<Item = DocumentRef<'d>>,
     ) -> Result<AddSorted>;
 
-    /// Ends a series of [`Self::write_sorted`] calls: maintenance that waits for the end of a load
-    /// continues.
+    /// Ends a series of [`Self::write_sorted`] calls. Maintenance that has waited for the end of
+    /// the load continues.
     fn end_load(&self, _bucket: BucketId) {}
 
-    /// Removes all data of a vbucket, and durably stores the record, which has no branches of the
-    /// vbucket, in one step.
+    /// Removes all data of a vbucket, and durably stores the record, in one step. The record must
+    /// have no branches of the vbucket.
     fn remove_vbucket(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()>;
 
-    /// Returns mutations in the order of their seqnos, from the beginning of the range: all of them
-    /// or about `bytes` bytes, but at least one.
+    /// Returns mutations in the order of their seqnos, from the beginning of a range: all of
+    /// them, or about `bytes` bytes but at least one mutation.
     fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>>;
 
-    /// Returns true if a bucket accepts no writes until the store is opened again.
+    /// Returns true if some bucket accepts no writes until the store is opened again.
     fn has_failed(&self) -> bool {
         false
     }
 
-    /// Runs a piece of maintenance: flushes, merges, and removal of purged segments. Returns true
-    /// if more work is due. Readers and writers continue meanwhile.
+    /// Does one piece of maintenance: a flush, a merge, or the removal of purged segments.
+    /// Returns true if more work is needed. Readers and writers can continue during that time.
     fn maintain(&self) -> Result<bool> {
         Ok(false)
     }
 
-    /// Signals the end of the process: long maintenance is cancelled.
+    /// Informs the store that the process ends, so that long maintenance is cancelled.
     fn stop(&self) {}
 }

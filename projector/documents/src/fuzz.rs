@@ -12,7 +12,7 @@ use crate::{change_log, store};
 
 const DIR: &str = "/fuzz";
 
-/// Reads a segment of a change log, first unchanged, then with the checksums of the log corrected.
+/// Reads a segment of a change log: first unchanged, then with its checksums corrected.
 pub fn segment(data: &[u8]) {
     read_segment(data);
     let mut mended = data.to_vec();
@@ -27,11 +27,12 @@ fn read_segment(data: &[u8]) {
     let _ = change_log::describe(&*env.fs, &Path::new(DIR).join(name), &mut |_| ());
 }
 
-/// Reads a manifest of a source, or a checkpoint of a bucket, first unchanged, then with its length and its checksum corrected.
+/// Reads the manifest of a source or the checkpoint of a bucket: first unchanged, then with its
+/// length and its checksum corrected.
 pub fn paired_file(data: &[u8]) {
     read_paired_file(data);
     let mut mended = data.to_vec();
-    store::fuzz::mend_paired_file(&mut mended);
+    store::fuzz::correct_paired_file(&mut mended);
     read_paired_file(&mended);
 }
 
@@ -40,7 +41,7 @@ fn read_paired_file(data: &[u8]) {
     let _ = store::describe(&*env.fs, &Path::new(DIR).join("paired"));
 }
 
-/// A simulated disk with one file.
+/// Creates a simulated disk that has one file.
 fn with_file(name: &str, data: &[u8]) -> Result<Env> {
     let (env, _, _) = sim::world(0);
     env.fs.create_dir_all(Path::new(DIR))?;

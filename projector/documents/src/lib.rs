@@ -7,10 +7,11 @@
 //! log: mutations, new branches, rewinds, purge points, copied and removed vbuckets. A group of
 //! statements is one record, one write and one sync, so a crash keeps all of it or nothing.
 //!
-//! The *document table* (`table`) is derived from the log: all documents by id, with the versions
-//! that a rewind or a snapshot can still need. It is filled after the sync of the log, in memory
-//! first, and flushed to fragments of the storage engine later. Its manifest has the LSN up to
-//! which the table is complete; at the opening of a bucket later records are replayed.
+//! The *document table* (`table`) is derived from the log: all documents by id, with those older
+//! versions that a rewind or a snapshot can still need. A change is added to the table after the
+//! log was synced: first in memory, and later the table is flushed to fragments of the storage
+//! engine. The table's manifest has the LSN up to which the fragments are complete. When a bucket
+//! is opened, later records of the log are replayed.
 //!
 //! # Invariants
 //!

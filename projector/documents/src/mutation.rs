@@ -1,4 +1,4 @@
-//! One change of one document.
+//! One change of one document, as logs, streams and stores use it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,15 +12,15 @@ use proto::{Error, ErrorCode, Result};
 /// One change of one document, with its position.
 #[derive(Debug)]
 pub struct Mutation {
-    /// The vbucket of its id.
+    /// The vbucket that the document's id belongs to.
     pub vbucket: VbucketId,
     /// The position of the change in its vbucket.
     pub seqno: Seqno,
     /// The document's id.
     pub id: Arc<str>,
-    /// Upsert or deletion.
+    /// The kind of the change: the document was written or deleted.
     pub kind: MutationKind,
-    /// The document as it was given (JSON); empty for a deletion.
+    /// The document as its client sent it (JSON); empty for a deletion.
     pub document: Bytes,
     /// The fields that the first reader needed, and the document parsed with only these fields.
     part: OnceLock<(Arc<Fields>, Value)>,
@@ -40,8 +40,9 @@ impl Mutation {
         Self { vbucket, seqno, id, kind, document, part, whole }
     }
 
-    /// Returns the document with at least the fields that the reader needs; MISSING for a deletion.
-    /// Readers mostly need equal fields: then the document is parsed once for all.
+    /// Returns the document with at least the fields that the reader needs; MISSING for a
+    /// deletion. Readers mostly need the same fields, so the document is parsed once for all of
+    /// them.
     pub fn value(&self, fields: &Arc<Fields>) -> Result<&Value> {
         let parse = |fields: &Fields| match self.kind {
             MutationKind::Deletion => Ok(Value::Missing),
@@ -62,8 +63,8 @@ impl Mutation {
         self.whole.get().ok_or_else(gone)
     }
 
-    /// Returns the approximate size in memory in bytes, as if the document were parsed: a few times
-    /// as large as its text.
+    /// Returns the approximate size in memory, in bytes. The size is counted as if the document
+    /// were parsed, which takes a few times as much memory as its text.
     pub fn bytes(&self) -> usize {
         200 + self.id.len() + 4 * self.document.len()
     }
@@ -80,8 +81,8 @@ pub fn parse_stored(id: &str, document: &[u8], fields: &Fields) -> Result<Value>
     })
 }
 
-/// Returns the size in bytes that any store counts for a log entry: its text, a key, and some
-/// numbers.
+/// Returns the size in bytes that every store counts for a mutation in the log: the id and the
+/// document, a key, and some numbers.
 pub fn entry_bytes(mutation: &Mutation) -> u64 {
     24 + mutation.id.len() as u64 + mutation.document.len() as u64
 }

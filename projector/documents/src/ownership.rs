@@ -14,7 +14,8 @@ pub struct Ownership {
 }
 
 impl Ownership {
-    /// Returns the ownership under the assignment in the catalog.
+    /// Returns the ownership that follows from the catalog's assignment. A released vbucket stays
+    /// released as long as its hand-over is pending.
     pub fn with_assignment(&self, assignment: &VbucketAssignment, projector: NodeId) -> Self {
         let owned = assignment.owned_by(projector);
         let is_pending = |vbucket: &VbucketId| {
@@ -24,7 +25,7 @@ impl Ownership {
         Self { owned, released }
     }
 
-    /// True if the vbucket accepts mutations.
+    /// Returns true if the vbucket accepts mutations on this projector.
     pub fn is_writable(&self, vbucket: VbucketId) -> bool {
         self.owned.contains(vbucket) && !self.released.contains(vbucket)
     }

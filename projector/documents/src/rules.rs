@@ -1,4 +1,5 @@
-//! The rules that all stores share.
+//! Rules that all document stores share: which earlier versions are known, and when a rewind or a
+//! copy is refused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,9 +12,10 @@ use proto::{Error, ErrorCode, Result};
 use super::document_store::LogExtent;
 use crate::mutation::Mutation;
 
-/// Computes the documents of a vbucket at an earlier position: for each id that changed after it,
-/// the mutation that is current there, if any. `beyond` has the log entries after the position,
-/// `before` those up to it. An error if an earlier version may have been purged.
+/// Computes the documents of a vbucket at an earlier position. Returns each id that was changed
+/// after the position, with its last mutation up to the position, if there is one. `beyond` has
+/// the log entries after the position, and `before` those up to it. An error if an earlier
+/// version may have been purged.
 pub fn documents_before(
     beyond: impl Iterator<Item = Result<Arc<Mutation>>>,
     before: impl Iterator<Item = Result<Arc<Mutation>>>,
@@ -35,12 +37,13 @@ pub fn documents_before(
     Ok(changed.into_iter().map(|(id, was)| (id, was.filter(upsert))).collect())
 }
 
-/// Returns an error if the target of a rewind is purged, unless it is seqno 0.
+/// Returns an error if a vbucket cannot be rewound to the seqno `to`, because its log is purged
+/// beyond it. A rewind to seqno 0 is always possible.
 pub fn check_rewind(vbucket: VbucketId, purged: Seqno, to: Seqno) -> Result<()> {
     if to.0 > 0 && to <= purged { Err(versions_purged(vbucket, purged)) } else { Ok(()) }
 }
 
-/// Returns an error if any data is stored of a vbucket that is to be copied.
+/// Returns an error if a vbucket that is to be copied has any stored data.
 pub fn check_empty(vbucket: VbucketId, extent: &LogExtent) -> Result<()> {
     let LogExtent { end, .. } = extent;
     match end.0 {
@@ -59,7 +62,8 @@ fn versions_purged(vbucket: VbucketId, purged: Seqno) -> Error {
         .with_hint("begin the branch at seqno 0 and push everything again")
 }
 
-/// Looks up each id; `OverLimit` if the documents exceed `bytes_max` together.
+/// Looks up the document of each id. The error is `OverLimit` if the documents together exceed
+/// `bytes_max`.
 pub fn get_each(
     ids: &[String],
     bytes_max: usize,
@@ -79,7 +83,7 @@ pub fn get_each(
     Ok(found)
 }
 
-/// The error for a bucket that a store does not have.
+/// Returns the error for a bucket that a store does not have.
 pub fn no_bucket(bucket: BucketId) -> Error {
     Error::new(ErrorCode::Unknown, format!("this projector does not have bucket {bucket}"))
 }

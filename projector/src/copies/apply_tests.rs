@@ -5,11 +5,11 @@ use std::sync::Mutex;
 use bytes::Bytes;
 use proto::model::assignment::VbucketSet;
 use proto::model::bucket::{BucketInfo, SourceKind};
-use proto::model::commits::{Committed, TransactionEvent};
+use proto::model::commits::{CommittedTransaction, TransactionEvent};
 use proto::model::cut::{Cut, Position};
 use proto::model::history::FailoverLogs;
 use proto::model::ids::{BucketId, NodeId, TransactionId, Vbuuid};
-use proto::model::joint::{JointCommit, Prepared, PreparedChange};
+use proto::model::joint::{JointCommit, PreparedChange, PreparedTransaction};
 use proto::model::open_commit::OpenCommit;
 use proto::rpc::mutation::MutationKind;
 
@@ -27,21 +27,25 @@ fn participants() -> Vec<BucketId> {
 
 fn prepared() -> TransactionEvent {
     let changes = vec![PreparedChange { id: "a".into(), document: Some(Bytes::from_static(b"1")) }];
-    let prepared = Prepared { transaction: TRANSACTION, participants: participants(), changes };
+    let prepared =
+        PreparedTransaction { transaction: TRANSACTION, participants: participants(), changes };
     TransactionEvent::Prepared(Arc::new(prepared))
 }
 
 fn finished(seqno: u64) -> TransactionEvent {
     let position = Position { vbuuid: Vbuuid(5), seqno: Seqno(seqno) };
-    let committed =
-        Committed { transaction: TRANSACTION, affected: 1, positions: vec![(V, position)] };
+    let committed = CommittedTransaction {
+        transaction: TRANSACTION,
+        affected: 1,
+        positions: vec![(V, position)],
+    };
     let joint = JointCommit { committed, participants: participants() };
     TransactionEvent::Opened(OpenCommit::Joint(joint))
 }
 
 fn commits(events: &[TransactionEvent]) -> NewestCommits {
     let mut commits = NewestCommits::default();
-    events.iter().for_each(|event| commits.add(event));
+    events.iter().for_each(|event| commits.apply_event(event));
     commits
 }
 
@@ -72,7 +76,7 @@ fn copy() -> (Writer, Arc<MemoryStore>, Bucket) {
     let mutations = vec![mutation(1, "x"), mutation(2, "a")];
     let batch = Batch { mutations, commits: vec![prepared(), finished(2)], ..Batch::default() };
     store.commit(BUCKET, batch.clone()).expect("stored");
-    bucket.extend(&batch.mutations, &batch.commits);
+    bucket.add_copied_mutations(&batch.mutations, &batch.commits);
     (writer, store, bucket)
 }
 
@@ -89,7 +93,7 @@ fn stored(store: &MemoryStore) -> NewestCommits {
 }
 
 #[test]
-fn a_copy_that_goes_back_behind_the_end_of_a_prepared_transaction_has_it_prepared_at_once() {
+fn rewind_past_its_end_prepares_a_transaction_again() {
     let (writer, store, bucket) = copy();
     let of_leader = commits(&[prepared()]);
     writer.rewind_copy(&bucket, (&leader(1), &of_leader), false).expect("back");
@@ -102,7 +106,7 @@ fn a_copy_that_goes_back_behind_the_end_of_a_prepared_transaction_has_it_prepare
 }
 
 #[test]
-fn a_copy_that_goes_back_takes_no_commit_of_which_it_lacks_the_mutations() {
+fn rewind_stores_no_commit_without_its_mutations() {
     let (writer, store, bucket) = copy();
     // The leader has finished the transaction again, after a mutation that the copy lacks.
     let of_leader = commits(&[prepared(), finished(3)]);

@@ -1,32 +1,33 @@
-//! A follower and its calls to the leader.
+//! A follower of a bucket, and the calls that it makes to the bucket's leader.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use proto::model::copies::Copies;
 use proto::model::ids::BucketId;
-use proto::rpc::api::{CopyAnswer, CopyQuestion, CopyRequest, ProjectorApi};
+use proto::rpc::api::{CopyAnswer, CopyRequest, CopyRequestKind, ProjectorApi};
 use proto::{Error, ErrorCode, Result};
 
 use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 
-/// The time limit of an answer, which may be a message of several megabytes, or wait at the leader
-/// for a group.
+/// The time limit for the leader's answer. The answer may have several megabytes, and the leader
+/// may delay it until a group arrives.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
-/// The reasons for which a session ends without a failure.
+/// The reasons for which a follower's session ends without a failure.
 pub enum SessionEnd {
-    /// The leader was restarted, and lacks mutations that it had before.
+    /// The leader was restarted, and lacks mutations that it had before. The follower then
+    /// requests leadership.
     LeaderLacks,
 }
 
-/// A follower of a bucket.
+/// A follower: the bucket whose leader it follows, and the projector that it runs on.
 pub struct Follower {
     /// The projector that this follower belongs to.
     pub projector: Arc<Projector>,
-    /// The bucket on this projector.
+    /// The bucket object on this projector.
     pub bucket: Arc<Bucket>,
 }
 
@@ -43,31 +44,31 @@ impl LeaderCalls {
         let node = catalog.and_then(|catalog| catalog.nodes.get(&copies.leader).cloned());
         let unknown = || Error::unavailable(format!("projector {} is not known", copies.leader));
         let api = projector.directory.projector(&*node.ok_or_else(unknown)?);
-        let (node, question) = (projector.me(), CopyQuestion::Compare);
+        let (node, question) = (projector.node_id(), CopyRequestKind::Compare);
         Ok(Self { api, request: CopyRequest { bucket, term: copies.term, node, question } })
     }
 
     /// Sends a request to the leader and returns the answer.
-    pub async fn ask(&self, question: CopyQuestion) -> Result<CopyAnswer> {
+    pub async fn send_request(&self, question: CopyRequestKind) -> Result<CopyAnswer> {
         let request = CopyRequest { question, ..self.request.clone() };
         let late = |_| Error::unavailable("the leading copy does not answer");
         tokio::time::timeout(ANSWER_WAIT, self.api.copy(request)).await.map_err(late)?
     }
 }
 
-/// Returns the error for an answer of the wrong kind.
-pub fn unexpected() -> Error {
+/// Returns the error for an answer of the leader whose kind does not match the request.
+pub fn unexpected_answer_error() -> Error {
     Error::new(ErrorCode::InvalidParameter, "the leading copy answers another question")
 }
 
 impl Follower {
     /// Returns the client of the leader of a configuration.
-    pub fn leader(&self, copies: &Copies) -> Result<LeaderCalls> {
+    pub fn leader_calls(&self, copies: &Copies) -> Result<LeaderCalls> {
         LeaderCalls::new(&self.projector, self.bucket.info.id, copies)
     }
 
-    /// Runs `work` in the bucket's writer.
-    pub async fn exclusively<T: Send + 'static>(
+    /// Runs `work` in the bucket's writer, while the writer does nothing else.
+    pub async fn run_exclusively<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Writer, &Bucket) -> Result<T> + Send + 'static,
     ) -> Result<T> {
@@ -79,6 +80,6 @@ impl Follower {
                 }
             })
         };
-        self.projector.exclusively(Arc::clone(&self.bucket), noted).await
+        self.projector.run_exclusively(Arc::clone(&self.bucket), noted).await
     }
 }

@@ -1,39 +1,43 @@
 //! Groups that are larger than a message: a large commit of a transaction is one group.
 //!
-//! The leader sends such a group in *pieces*. The follower sends the number of changes that it has,
-//! so the leader keeps no state and a lost answer is requested again. The follower appends the
-//! group when it is complete, because a copy in sync is always at the end of a group. If the
-//! session fails, the pieces are dropped.
+//! The leader sends such a group in *pieces*. Each request of the follower contains the number of
+//! changes that it has received. So the leader need not remember what it has sent, and a lost
+//! answer is requested again. The follower appends the group when it is complete, because a copy
+//! in sync is always at the end of a group. If the session fails, the pieces are dropped.
 //!
-//! The pieces are in memory until then. Only commits are so large, and their bytes count against
-//! the limit of the leader's open transactions until they are acknowledged; and a follower refuses
-//! a group that is larger than one of its steps (`Config::copy_step_bytes_max`). A copy that
-//! refuses a group for that reason lags, is given up, and joins again, piece by piece from the log.
+//! The pieces are in memory until the group is complete. Their size is bounded twice: only
+//! commits are so large, and at the leader the bytes of a commit count against the limit of open
+//! transactions; and a follower refuses a group that is larger than one of its steps
+//! (`Config::copy_step_bytes_max`). A copy that refuses a group is given up by the leader. It
+//! then joins again, and fetches the commit from the log in small ranges.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proto::model::commits::TransactionEvent;
 use proto::model::ids::TransactionId;
-use proto::model::joint::{Prepared, PreparedChange};
-use proto::rpc::api::{CopiedGroup, CopiedMutation, GroupPiece, PreparedPart};
+use proto::model::joint::{PreparedChange, PreparedTransaction};
+use proto::rpc::api::{CopiedGroup, CopiedMutation, GroupChunk, PreparedPart};
 use proto::{Error, ErrorCode, Result};
 
 use crate::source::Mutation;
 use documents::document_store::Batch;
 
-/// Bytes of a change in a message, without its id and document.
+/// The bytes that a change adds to a message, without its id and document.
 const CHANGE_OVERHEAD_BYTES: usize = 32;
 
-fn bytes_of(id: &str, document: &[u8]) -> usize {
+/// Returns the bytes that a change takes in a message.
+fn change_bytes(id: &str, document: &[u8]) -> usize {
     CHANGE_OVERHEAD_BYTES + id.len() + document.len()
 }
 
+/// Returns the bytes that a change of a prepared transaction takes in a message.
 fn prepared_bytes(change: &PreparedChange) -> usize {
-    bytes_of(&change.id, change.document.as_deref().unwrap_or_default())
+    change_bytes(&change.id, change.document.as_deref().unwrap_or_default())
 }
 
-fn prepared(event: &TransactionEvent) -> Option<&Arc<Prepared>> {
+/// Returns the prepared transaction of an event; `None` if the event does not prepare one.
+fn prepared_of_event(event: &TransactionEvent) -> Option<&Arc<PreparedTransaction>> {
     match event {
         TransactionEvent::Prepared(prepared) => Some(prepared),
         _ => None,
@@ -42,14 +46,14 @@ fn prepared(event: &TransactionEvent) -> Option<&Arc<Prepared>> {
 
 /// Returns the size of a group in a message, in bytes.
 pub fn group_bytes(batch: &Batch) -> usize {
-    let mutations = batch.mutations.iter().map(|m| bytes_of(&m.id, &m.document));
-    let prepared = batch.commits.iter().filter_map(prepared);
+    let mutations = batch.mutations.iter().map(|m| change_bytes(&m.id, &m.document));
+    let prepared = batch.commits.iter().filter_map(prepared_of_event);
     let changes = prepared.flat_map(|prepared| prepared.changes.iter().map(prepared_bytes));
     mutations.chain(changes).sum()
 }
 
-/// Converts a mutation for a message.
-pub fn copied(mutation: &Mutation) -> CopiedMutation {
+/// Converts a mutation into the form in which it is sent to a follower.
+pub fn to_copied_mutation(mutation: &Mutation) -> CopiedMutation {
     CopiedMutation {
         vbucket: mutation.vbucket,
         seqno: mutation.seqno,
@@ -59,24 +63,24 @@ pub fn copied(mutation: &Mutation) -> CopiedMutation {
     }
 }
 
-/// Returns the piece of a group after the first `from` changes: about `bytes_max` bytes, and at
-/// least one change if any is left.
-pub fn piece_of(batch: &Batch, from: u64, bytes_max: usize) -> Result<GroupPiece> {
-    let mut room = Room { bytes: 0, bytes_max };
-    let mut piece = GroupPiece { from, ..GroupPiece::default() };
+/// Returns the piece of a group that follows its first `from` changes. The piece has about
+/// `bytes_max` bytes, and at least one change if any is left.
+pub fn next_piece(batch: &Batch, from: u64, bytes_max: usize) -> Result<GroupChunk> {
+    let mut room = MessageBytes { bytes: 0, bytes_max };
+    let mut piece = GroupChunk { from, ..GroupChunk::default() };
     let mut skip = usize::try_from(from).unwrap_or(usize::MAX);
     let mutations = batch.mutations.get(skip..).unwrap_or_default();
     skip = skip.saturating_sub(batch.mutations.len());
-    let fits = |m: &&Arc<Mutation>| room.takes(bytes_of(&m.id, &m.document));
-    piece.mutations = mutations.iter().take_while(fits).map(|m| copied(m)).collect();
+    let fits = |m: &&Arc<Mutation>| room.try_add(change_bytes(&m.id, &m.document));
+    piece.mutations = mutations.iter().take_while(fits).map(|m| to_copied_mutation(m)).collect();
     let mut is_last = piece.mutations.len() == mutations.len();
-    for prepared in batch.commits.iter().filter_map(prepared) {
+    for prepared in batch.commits.iter().filter_map(prepared_of_event) {
         let left = prepared.changes.get(skip..).unwrap_or_default();
         skip = skip.saturating_sub(prepared.changes.len());
         if left.is_empty() || !is_last {
             continue;
         }
-        let changes = changes_of(left, &mut room);
+        let changes = changes_that_fit(left, &mut room);
         is_last = changes.len() == left.len();
         if !changes.is_empty() {
             piece.prepared.push(PreparedPart { transaction: prepared.transaction, changes });
@@ -93,27 +97,29 @@ pub fn piece_of(batch: &Batch, from: u64, bytes_max: usize) -> Result<GroupPiece
     Ok(piece)
 }
 
+/// Returns a transaction's event without the changes that a prepared transaction has.
 fn without_changes(event: &TransactionEvent) -> TransactionEvent {
-    match prepared(event) {
+    match prepared_of_event(event) {
         Some(prepared) => TransactionEvent::Prepared(Arc::new(prepared.without_changes())),
         None => event.clone(),
     }
 }
 
-fn changes_of(left: &[PreparedChange], room: &mut Room) -> Vec<PreparedChange> {
-    left.iter().take_while(|change| room.takes(prepared_bytes(change))).cloned().collect()
+/// Returns the first of the changes: as many as fit into the message.
+fn changes_that_fit(left: &[PreparedChange], room: &mut MessageBytes) -> Vec<PreparedChange> {
+    left.iter().take_while(|change| room.try_add(prepared_bytes(change))).cloned().collect()
 }
 
-/// The remaining bytes of a message.
-struct Room {
+/// The bytes that a message uses so far, and their limit.
+struct MessageBytes {
     bytes: usize,
     bytes_max: usize,
 }
 
-impl Room {
-    /// Takes the bytes for a change; returns false if the message has too few left. The first
-    /// change always fits.
-    fn takes(&mut self, bytes: usize) -> bool {
+impl MessageBytes {
+    /// Counts the bytes of a change. Returns false if the message has too few bytes left for it;
+    /// the first change of a message always fits.
+    fn try_add(&mut self, bytes: usize) -> bool {
         let fits = self.bytes == 0 || self.bytes + bytes <= self.bytes_max;
         self.bytes += bytes;
         fits
@@ -121,7 +127,7 @@ impl Room {
 }
 
 /// A large group whose pieces are being received.
-pub struct Assembly {
+pub struct GroupAssembly {
     /// The number of the group.
     number: u64,
     group: CopiedGroup,
@@ -130,15 +136,15 @@ pub struct Assembly {
     bytes: usize,
 }
 
-impl Assembly {
-    /// Creates a group without pieces.
+impl GroupAssembly {
+    /// Creates a group of which no piece has arrived.
     pub fn new(number: u64) -> Self {
         let (group, prepared) = Default::default();
         Self { number, group, prepared, held: 0, bytes: 0 }
     }
 
     /// Returns the number of changes received so far.
-    pub fn held(&self) -> u64 {
+    pub fn received_changes(&self) -> u64 {
         self.held
     }
 
@@ -147,9 +153,9 @@ impl Assembly {
         self.bytes
     }
 
-    /// Takes the next piece. Returns true if the group is complete.
-    pub fn add(&mut self, number: u64, piece: GroupPiece, bytes_max: usize) -> Result<bool> {
-        let GroupPiece { from, mutations, prepared, commits, is_last } = piece;
+    /// Adds the next piece of the group. Returns true if the group is then complete.
+    pub fn add(&mut self, number: u64, piece: GroupChunk, bytes_max: usize) -> Result<bool> {
+        let GroupChunk { from, mutations, prepared, commits, is_last } = piece;
         let changes = prepared.iter().map(|part| part.changes.len()).sum::<usize>();
         let has_news = is_last || mutations.len() + changes > 0;
         if number != self.number || from != self.held || !has_news {
@@ -160,7 +166,7 @@ impl Assembly {
             return Err(Error::new(ErrorCode::OutOfOrder, what));
         }
         self.held += (mutations.len() + changes) as u64;
-        self.bytes += mutations.iter().map(|m| bytes_of(&m.id, &m.document)).sum::<usize>();
+        self.bytes += mutations.iter().map(|m| change_bytes(&m.id, &m.document)).sum::<usize>();
         self.group.mutations.extend(mutations);
         for PreparedPart { transaction, changes } in prepared {
             self.bytes += changes.iter().map(prepared_bytes).sum::<usize>();
@@ -178,13 +184,13 @@ impl Assembly {
         Ok(is_last)
     }
 
-    /// The complete group.
+    /// Returns the complete group.
     pub fn into_group(mut self) -> CopiedGroup {
         for event in &mut self.group.commits {
             if let TransactionEvent::Prepared(prepared) = event
                 && let Some(changes) = self.prepared.remove(&prepared.transaction)
             {
-                *event = TransactionEvent::Prepared(Arc::new(Prepared {
+                *event = TransactionEvent::Prepared(Arc::new(PreparedTransaction {
                     changes,
                     ..prepared.without_changes()
                 }));

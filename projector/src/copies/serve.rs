@@ -1,4 +1,5 @@
-//! The leader's answers to its followers.
+//! The leader's answers to the requests of its followers: the beginning of a session, a range of
+//! the log, documents, and the next groups.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,27 +10,28 @@ use proto::model::commits::TransactionEvent;
 use proto::model::cut::Position;
 use proto::model::history::SourceHistory;
 use proto::model::ids::{NodeId, Seqno, TransactionId, VbucketId, vbucket_of};
-use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion, CopyRequest};
+use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyRequest, CopyRequestKind};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
-use super::pieces::{copied, group_bytes, piece_of};
-use crate::hand_over::pieces::{check_kept, check_place, mutations, next_documents};
+use super::pieces::{group_bytes, next_piece, to_copied_mutation};
+use crate::hand_over::pieces::{check_not_purged, check_position, next_documents, read_mutations};
 use crate::projector::Projector;
 use crate::source::groups::link::NextGroups;
 use crate::source::view::bucket::Bucket;
 use documents::document_store::Batch;
 
-/// The maximum number of mutations that are copied on the caller's thread, which may also serve
-/// connections.
+/// The maximum number of mutations that an answer copies on the thread of the call. That thread
+/// may also serve connections, so larger answers use another thread.
 const INLINE_MUTATIONS_MAX: usize = 1_000;
-/// The time that a follower's request waits for the next group. An answer without groups keeps the lease alive.
+/// The time for which a follower's request waits for the next group. Then the leader answers
+/// without groups, which keeps its lease alive.
 const IDLE: Duration = Duration::from_millis(250);
-/// The time after which the leader answers a busy follower, which requests no groups.
+/// The time after which the leader answers a busy follower, which only reports that it is alive.
 const BUSY: Duration = Duration::from_millis(100);
 
 /// Answers a request of a follower.
-pub async fn serve(projector: &Projector, request: CopyRequest) -> Result<CopyAnswer> {
+pub async fn answer_request(projector: &Projector, request: CopyRequest) -> Result<CopyAnswer> {
     let CopyRequest { bucket: id, term, node, question } = request;
     let not_leader = || {
         let what = format!("this projector does not lead bucket {id} in term {term}");
@@ -43,25 +45,27 @@ pub async fn serve(projector: &Projector, request: CopyRequest) -> Result<CopyAn
         return Err(not_leader());
     }
     let answer = match question {
-        CopyQuestion::Begin { prepared } => begin(projector, &bucket, node, prepared).await?,
-        CopyQuestion::Compare => CopyAnswer::Compared(logged(projector, &bucket).await),
-        CopyQuestion::Log { vbucket, after, to } => {
-            log(projector, &bucket, (vbucket, after, to)).await?
+        CopyRequestKind::Begin { prepared } => {
+            begin_session(projector, &bucket, node, prepared).await?
         }
-        CopyQuestion::Documents { vbuckets, behind } => {
-            documents(projector, &bucket, vbuckets, behind).await?
+        CopyRequestKind::Compare => CopyAnswer::Compared(logged_history(projector, &bucket).await),
+        CopyRequestKind::Log { vbucket, after, to } => {
+            answer_log_request(projector, &bucket, (vbucket, after, to)).await?
         }
-        CopyQuestion::Next { session, durable, heard, held } => {
-            next(projector, &bucket, (node, session), (durable, heard, held)).await?
+        CopyRequestKind::Documents { vbuckets, behind } => {
+            answer_documents_request(projector, &bucket, vbuckets, behind).await?
         }
-        CopyQuestion::Prepared { session, held } => {
+        CopyRequestKind::Next { session, durable, heard, held } => {
+            answer_next_groups(projector, &bucket, (node, session), (durable, heard, held)).await?
+        }
+        CopyRequestKind::Prepared { session, held } => {
             let kept = bucket.links.prepared(node, session, Instant::now())?;
             let bytes_max = projector.config.copy_message_bytes;
-            let piece = projector.env.blocking(move || piece_of(&kept, held, bytes_max)).await?;
+            let piece = projector.env.blocking(move || next_piece(&kept, held, bytes_max)).await?;
             CopyAnswer::Prepared(piece)
         }
-        CopyQuestion::Busy { session, heard } => {
-            busy(projector, &bucket, (node, session), heard).await?
+        CopyRequestKind::Busy { session, heard } => {
+            answer_busy(projector, &bucket, (node, session), heard).await?
         }
     };
     match leads() {
@@ -70,8 +74,8 @@ pub async fn serve(projector: &Projector, request: CopyRequest) -> Result<CopyAn
     }
 }
 
-/// Returns the history, including logged groups that are not visible yet.
-async fn logged(projector: &Projector, bucket: &Arc<Bucket>) -> SourceHistory {
+/// Returns the bucket's history including the groups that are in the log but not visible yet.
+async fn logged_history(projector: &Projector, bucket: &Arc<Bucket>) -> SourceHistory {
     let at = Arc::clone(bucket);
     let history = move || match at.logged_with(|| Ok(())) {
         Ok((history, _)) => history,
@@ -80,7 +84,9 @@ async fn logged(projector: &Projector, bucket: &Arc<Bucket>) -> SourceHistory {
     projector.env.blocking(history).await
 }
 
-async fn begin(
+/// Begins a session of a follower. `has` lists the prepared transactions of the follower, with
+/// digests of their changes.
+async fn begin_session(
     projector: &Projector,
     bucket: &Arc<Bucket>,
     node: NodeId,
@@ -92,7 +98,7 @@ async fn begin(
     let begun = move || {
         let mut is_awaited = false;
         let (base, commits) = at.logged_with(|| {
-            is_awaited = at.links.begin(node, session, now)?;
+            is_awaited = at.links.begin_session(node, session, now)?;
             Ok(())
         })?;
         let mut kept = Batch::default();
@@ -111,20 +117,22 @@ async fn begin(
     projector.env.blocking(begun).await
 }
 
-async fn log(
+/// Answers a request for a range of a vbucket's log.
+async fn answer_log_request(
     projector: &Projector,
     bucket: &Arc<Bucket>,
     (vbucket, after, to): (VbucketId, Position, Seqno),
 ) -> Result<CopyAnswer> {
-    let history = logged(projector, bucket).await;
-    check_place(&history, vbucket, after)?;
+    let history = logged_history(projector, bucket).await;
+    check_position(&history, vbucket, after)?;
     let to = to.min(history.durable.get(vbucket).seqno);
-    let read = mutations(projector, bucket, (vbucket, after.seqno, to)).await?;
-    check_kept(&read, (vbucket, after.seqno, to))?;
-    Ok(CopyAnswer::Log(read.iter().map(|mutation| copied(mutation)).collect()))
+    let read = read_mutations(projector, bucket, (vbucket, after.seqno, to)).await?;
+    check_not_purged(&read, (vbucket, after.seqno, to))?;
+    Ok(CopyAnswer::Log(read.iter().map(|mutation| to_copied_mutation(mutation)).collect()))
 }
 
-async fn documents(
+/// Answers a request for the documents of some vbuckets whose ids follow `behind`.
+async fn answer_documents_request(
     projector: &Projector,
     bucket: &Arc<Bucket>,
     vbuckets: VbucketSet,
@@ -133,7 +141,7 @@ async fn documents(
     let (store, at) = (projector.store(), Arc::clone(bucket));
     let read = move || {
         let (seen, snapshot) = {
-            let _gate = at.gate.shown();
+            let _gate = at.gate.hold_publication();
             (at.durable(), store.snapshot_after(at.info.id, behind.as_deref())?)
         };
         let is_wanted = |id: &str| vbuckets.contains(vbucket_of(id, at.info.vbuckets));
@@ -143,15 +151,16 @@ async fn documents(
     projector.env.blocking(read).await
 }
 
-async fn next(
+/// Answers a request for the next groups, after waiting until there are some.
+async fn answer_next_groups(
     projector: &Projector,
     bucket: &Arc<Bucket>,
     (node, session): (NodeId, u64),
     (durable, heard, held): (u64, u64, u64),
 ) -> Result<CopyAnswer> {
     let mut changes = bucket.watch();
-    if bucket.links.heard(node, session, (durable, heard), Instant::now())? {
-        show(projector, bucket);
+    if bucket.links.record_durable_group(node, session, (durable, heard), Instant::now())? {
+        show_ready_groups(projector, bucket);
     }
     let idle = tokio::time::sleep(IDLE);
     tokio::pin!(idle);
@@ -163,13 +172,13 @@ async fn next(
         }
     }
     let bytes_max = projector.config.copy_message_bytes;
-    let next = bucket.links.next(node, session, bytes_max, Instant::now())?;
+    let next = bucket.links.next_groups(node, session, bytes_max, Instant::now())?;
     let NextGroups { answer, first, groups } = next;
     if let [large] = &groups[..]
         && (held > 0 || group_bytes(large) > 2 * bytes_max)
     {
         let large = Arc::clone(large);
-        let piece = projector.env.blocking(move || piece_of(&large, held, bytes_max)).await?;
+        let piece = projector.env.blocking(move || next_piece(&large, held, bytes_max)).await?;
         return Ok(CopyAnswer::Piece { answer, group: first, piece });
     }
     let mutations: usize = groups.iter().map(|batch| batch.mutations.len()).sum();
@@ -181,23 +190,23 @@ async fn next(
 }
 
 /// Answers a busy follower, which requests no groups and only reports that it is alive.
-async fn busy(
+async fn answer_busy(
     projector: &Projector,
     bucket: &Arc<Bucket>,
     (node, session): (NodeId, u64),
     heard: u64,
 ) -> Result<CopyAnswer> {
-    if bucket.links.busy(node, session, heard, Instant::now())? {
-        show(projector, bucket);
+    if bucket.links.record_busy(node, session, heard, Instant::now())? {
+        show_ready_groups(projector, bucket);
     }
     tokio::time::sleep(BUSY).await;
-    let answer = bucket.links.answer(node, session, Instant::now())?;
+    let answer = bucket.links.new_answer_number(node, session, Instant::now())?;
     Ok(CopyAnswer::Groups { answer, first: 0, groups: Vec::new() })
 }
 
-/// Makes the groups visible that all copies have which the leader waits for; on this thread if that
-/// is quick.
-fn show(projector: &Projector, bucket: &Arc<Bucket>) {
+/// Makes the groups visible that all copies have which the leader waits for. Runs on this thread
+/// if that is quick, otherwise on another.
+fn show_ready_groups(projector: &Projector, bucket: &Arc<Bucket>) {
     let (name, policy) = ("projector groups", TaskPolicy::EndProcess);
     let is_done = projector.env.inline(name, policy, || bucket.gate.show_small());
     if is_done == Some(true) {
@@ -212,7 +221,7 @@ fn show(projector: &Projector, bucket: &Arc<Bucket>) {
 
 fn copied_groups(groups: &[Arc<Batch>]) -> Vec<CopiedGroup> {
     let group = |batch: &Arc<Batch>| CopiedGroup {
-        mutations: batch.mutations.iter().map(|m| copied(m)).collect(),
+        mutations: batch.mutations.iter().map(|m| to_copied_mutation(m)).collect(),
         commits: batch.commits.clone(),
     };
     groups.iter().map(group).collect()

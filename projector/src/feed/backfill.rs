@@ -1,19 +1,20 @@
-//! Backfills: consistent snapshots of a bucket as key-versions, each of one index for one node.
+//! Backfills: a backfill sends the entries of all documents of a bucket, as of one moment, for
+//! one index to one node.
 //!
 //! One **reading** of the bucket serves all backfills that are requested at about the same time:
 //! those of all nodes of an index, and of all indexes that are built together. A reading waits
-//! [`JOIN_WINDOW`] for others to join it. Then it takes the snapshot together with the bucket's
-//! durable cut, under the bucket's gate, so that it contains exactly the mutations that the cut
-//! covers. Each index joined its node's maintenance stream before its backfill was requested, so
-//! that stream carries all mutations after the cut. No mutation is missing in both. A mutation that
-//! is in both is recognized by its seqno.
+//! [`JOIN_WINDOW`] for further backfills to join it. Then it takes the snapshot together with the
+//! bucket's durable cut, under the bucket's gate, so that it contains exactly the mutations that
+//! the cut covers. Each index joined its node's maintenance stream before its backfill was
+//! requested, so that stream carries all mutations after the cut. So every mutation is in the
+//! backfill or in the stream. A mutation that is in both is recognized by its seqno.
 //!
 //! Documents are read in chunks, in the order of their ids. Several chunks are evaluated at once,
 //! off the async threads; each document is parsed once for all backfills that need it
 //! ([`super::evaluate`]). The messages of a chunk are sent to all backfills before those of the
-//! next chunk, so memory is bounded whatever the bucket's size. A backfill whose reader delays the
-//! others leaves the reading: it continues from its own position on in a separate reading, with a
-//! snapshot of the original moment.
+//! next chunk, so memory is bounded whatever the bucket's size. A backfill whose reader is slow,
+//! and so delays the others, leaves the reading: it continues alone, from the position that it
+//! has reached, with the same snapshot.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,28 +39,31 @@ use super::evaluate::{BackfillContent, EvaluationInput, EvaluationOutput, Evalua
 use crate::source::DocumentSnapshot;
 use crate::source::view::bucket::Bucket;
 
-/// The size of one read in bytes: some milliseconds of work off the async threads.
+/// The size in bytes of the documents that are read at once: some milliseconds of work, off the
+/// async threads.
 const CHUNK_BYTES: usize = 512 << 10;
-/// The maximum number of chunks that are being evaluated or wait for their readers.
+/// The maximum number of chunks of documents that are being evaluated, or wait for their readers.
 const CHUNKS_AT_ONCE: usize = 4;
-/// The time for which a reading waits for other backfills to join it: the nodes of an index request
-/// theirs within some tens of milliseconds.
+/// The time for which a reading waits for further backfills. The nodes of an index request their
+/// backfills within some tens of milliseconds.
 const JOIN_WINDOW: Duration = Duration::from_millis(30);
-/// The time for which a reader may delay the others, in addition to [`FORGIVEN_PART`].
+/// The time for which a slow reader may delay the other readers, in addition to the share of
+/// [`FORGIVEN_PART`].
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
-/// A reader may delay the others for the elapsed time divided by this number.
+/// A slow reader may also delay the others for one part in this many of the elapsed time.
 const FORGIVEN_PART: u32 = 10;
 
-/// One backfill: the requested index and slices, and the reader.
+/// A requested backfill: the index, the slices, and the channel to the reader.
 pub struct Backfill {
     pub wanted: Arc<BackfillContent>,
     pub out: ByteSender<Result<BackfillMessage>>,
 }
 
-/// The readings of a projector that further backfills may join.
+/// The readings of a projector that have not begun, so that further backfills may join them.
 #[derive(Default)]
 pub struct Readings(Mutex<ReadingTable>);
 
+/// The readings that have not begun, by number.
 #[derive(Default)]
 struct ReadingTable {
     last: u64,
@@ -70,12 +74,14 @@ struct ReadingTable {
 struct OpenReading {
     bucket: Arc<Bucket>,
     backfills: Vec<Backfill>,
-    /// The task of the reading; gone once all its backfills are dropped.
+    /// The task of the reading. The pointer is dead once all backfills of the reading were
+    /// dropped.
     task: Weak<Task>,
 }
 
 impl Readings {
-    /// Adds a backfill to a reading that begins soon. The reading ends when all holders of the task
+    /// Adds a backfill to a reading of the bucket that is about to begin, or starts such a
+    /// reading. Returns the task of the reading; the reading ends when all holders of the task
     /// have dropped it.
     pub fn join(
         self: &Arc<Self>,
@@ -101,7 +107,7 @@ impl Readings {
             tokio::time::sleep(JOIN_WINDOW).await;
             let joined = lock(&this.0).open.remove(&number);
             if let Some(OpenReading { backfills, .. }) = joined {
-                open(context, at, backfills).await;
+                begin_reading(context, at, backfills).await;
             }
         }));
         let bucket = Arc::clone(bucket);
@@ -111,11 +117,12 @@ impl Readings {
     }
 }
 
-/// Takes the snapshot, and sends it to all backfills.
-async fn open(context: Arc<StreamContext>, bucket: Arc<Bucket>, backfills: Vec<Backfill>) {
+/// Begins a reading: takes the snapshot of the bucket, and sends the first message to all
+/// backfills.
+async fn begin_reading(context: Arc<StreamContext>, bucket: Arc<Bucket>, backfills: Vec<Backfill>) {
     let (store, at) = (Arc::clone(&context.store), Arc::clone(&bucket));
     let take = move || {
-        let _gate = at.gate.shown();
+        let _gate = at.gate.hold_publication();
         let (cut, kept) = (at.durable(), at.ownership().owned.clone());
         let snapshot = store.snapshot(at.info.id)?;
         // A bucket that another copy leads may have documents that are not visible yet.
@@ -123,11 +130,11 @@ async fn open(context: Arc<StreamContext>, bucket: Arc<Bucket>, backfills: Vec<B
     };
     let (snapshot, cut, kept) = match context.env.blocking(take).await {
         Ok(taken) => taken,
-        Err(error) => return fail(&backfills, error).await,
+        Err(error) => return send_error_to_all(&backfills, error).await,
     };
     let mut readers = Vec::with_capacity(backfills.len());
     for backfill in backfills {
-        let begin = backfill.wanted.begin(&bucket, &cut, &kept);
+        let begin = backfill.wanted.first_message(&bucket, &cut, &kept);
         let is_refused = begin.is_err();
         if send(&backfill.out, begin).await && !is_refused {
             readers.push(Reader { backfill, owed: Duration::ZERO });
@@ -144,7 +151,8 @@ async fn send(out: &ByteSender<Result<BackfillMessage>>, message: Result<Backfil
     out.send(message, bytes).await.is_ok()
 }
 
-async fn fail<'b>(backfills: impl IntoIterator<Item = &'b Backfill>, error: Error) {
+/// Sends an error to all backfills of a reading.
+async fn send_error_to_all<'b>(backfills: impl IntoIterator<Item = &'b Backfill>, error: Error) {
     join_all(backfills.into_iter().map(|backfill| send(&backfill.out, Err(error.clone())))).await;
 }
 
@@ -154,14 +162,15 @@ struct Reading {
     bucket: Arc<Bucket>,
     readers: Vec<Reader>,
     snapshot: Box<dyn DocumentSnapshot>,
-    /// The chunks that are read and not delivered.
+    /// The chunks of documents that were read and not yet sent.
     queue: VecDeque<Chunk>,
-    /// The number of documents that were sent to the readers.
+    /// The number of documents that were sent so far.
     done: u64,
-    /// The time at which the last chunk was delivered.
+    /// The time at which the last chunk was sent to all readers.
     delivered: Instant,
 }
 
+/// The reader of one backfill.
 struct Reader {
     backfill: Backfill,
     /// The time for which this reader has delayed the others so far.
@@ -171,19 +180,19 @@ struct Reader {
 /// A chunk of documents that is being evaluated.
 struct Chunk {
     evaluating: EvaluationTask,
-    /// The snapshot from the end of the chunk on, for a reader that leaves; `None` if there is one
-    /// reader.
+    /// The rest of the snapshot after the chunk, for a reader that leaves the reading; `None` if
+    /// there is only one reader.
     behind: Option<Box<dyn DocumentSnapshot>>,
 }
 
-/// A reader that leaves a reading, with its unsent messages.
+/// A slow reader that leaves a reading, with the messages that it has not received yet.
 struct LeavingReader {
     reader: Reader,
     unsent: Vec<BackfillMessage>,
 }
 
 impl Reading {
-    /// Creates a reading of a snapshot without readers.
+    /// Creates a reading of a snapshot; the readers are added later.
     fn new(
         context: &Arc<StreamContext>,
         bucket: &Arc<Bucket>,
@@ -194,14 +203,16 @@ impl Reading {
         Self { context, bucket, readers, snapshot, queue, done: 0, delivered }
     }
 
-    /// Sends the rest of the snapshot; ends early when no reader is left.
+    /// Sends the documents of the snapshot to the readers. Ends early when no reader is left.
     async fn run(mut self) {
         match self.send_all().await {
             Ok(()) => {
                 let outs = self.readers.iter().map(|reader| &reader.backfill.out);
                 join_all(outs.map(|out| send(out, Ok(BackfillMessage::End)))).await;
             }
-            Err(error) => fail(self.readers.iter().map(|reader| &reader.backfill), error).await,
+            Err(error) => {
+                send_error_to_all(self.readers.iter().map(|reader| &reader.backfill), error).await
+            }
         }
     }
 
@@ -223,7 +234,7 @@ impl Reading {
             for left in self.deliver(messages).await {
                 // A reader leaves only if there are several, and then a copy of the snapshot exists.
                 if let Some(behind) = &behind {
-                    self.go_alone(left, rest.as_ref(), behind.fork());
+                    self.continue_alone(left, rest.as_ref(), behind.fork());
                 }
             }
             if let Some(rest) = rest {
@@ -234,7 +245,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads the next chunk, and begins to evaluate it; `None` at the end.
+    /// Reads the next chunk of documents, and begins to evaluate it; `None` at the end of the
+    /// snapshot.
     async fn read(&mut self) -> Result<Option<Chunk>> {
         let snapshot = std::mem::replace(&mut self.snapshot, Box::new(BusySnapshot));
         let read = move || {
@@ -254,9 +266,9 @@ impl Reading {
         Ok(Some(Chunk { evaluating: documents.begin(&self.context), behind }))
     }
 
-    /// Sends the messages of a chunk to their readers in parallel. Readers that have stopped are
-    /// removed. Returns the readers that have delayed the others for too long, measured from the
-    /// time at which the first reader had its messages.
+    /// Sends the messages of a chunk to their readers, in parallel. Removes readers that have
+    /// stopped. Returns the readers that have delayed the others for too long; the delay is
+    /// counted from the time at which the first reader had received its messages.
     async fn deliver(
         &mut self,
         messages: Vec<(Arc<BackfillContent>, Bytes)>,
@@ -274,16 +286,16 @@ impl Reading {
         };
         let mut unsent: Vec<Vec<BackfillMessage>> = self.readers.iter().map(of).collect();
         let sent: Vec<AtomicUsize> = unsent.iter().map(|_| AtomicUsize::new(0)).collect();
-        let waits = self.send_side_by_side(&unsent, &sent).await;
+        let waits = self.send_in_parallel(&unsent, &sent).await;
         let mut leaving = Vec::new();
         for (n, mut reader) in std::mem::take(&mut self.readers).into_iter().enumerate() {
             match waits[n] {
-                Wait::Gone => {}
-                Wait::Took(wait) => {
+                ReaderDelay::Gone => {}
+                ReaderDelay::Took(wait) => {
                     reader.owed += wait;
                     self.readers.push(reader);
                 }
-                Wait::TooLong => {
+                ReaderDelay::TooLong => {
                     let unsent = unsent[n].split_off(sent[n].load(Ordering::Relaxed));
                     leaving.push(LeavingReader { reader, unsent });
                 }
@@ -292,13 +304,13 @@ impl Reading {
         leaving
     }
 
-    /// Sends messages to each reader in parallel; `sent` counts those of each reader. Returns the
-    /// delay that each reader has caused.
-    async fn send_side_by_side(
+    /// Sends each reader its messages, all readers in parallel. `sent` counts the messages that
+    /// each reader has received. Returns the delay that each reader has caused.
+    async fn send_in_parallel(
         &mut self,
         messages: &[Vec<BackfillMessage>],
         sent: &[AtomicUsize],
-    ) -> Vec<Wait> {
+    ) -> Vec<ReaderDelay> {
         // A reader may keep the others waiting for a small part of the time, for ever.
         let now = Instant::now();
         let forgiven = now.duration_since(self.delivered) / FORGIVEN_PART;
@@ -306,14 +318,14 @@ impl Reading {
         for reader in &mut self.readers {
             reader.owed = reader.owed.saturating_sub(forgiven);
         }
-        let mut waits: Vec<Wait> = messages.iter().map(|_| Wait::TooLong).collect();
+        let mut waits: Vec<ReaderDelay> = messages.iter().map(|_| ReaderDelay::TooLong).collect();
         let send_each = |(n, reader)| send_counted(n, reader, &messages[n], &sent[n]);
         let mut sending: FuturesUnordered<_> =
             self.readers.iter().enumerate().map(send_each).collect();
         let mut others_wait_since: Option<Instant> = None;
         loop {
             let unfinished = self.readers.iter().zip(&waits);
-            let unfinished = unfinished.filter(|(_, wait)| matches!(wait, Wait::TooLong));
+            let unfinished = unfinished.filter(|(_, wait)| matches!(wait, ReaderDelay::TooLong));
             let owed = unfinished.map(|(reader, _)| reader.owed).max().unwrap_or_default();
             let next = match others_wait_since {
                 None => sending.next().await,
@@ -328,15 +340,15 @@ impl Reading {
             let Some((n, is_there)) = next else { return waits };
             let now = Instant::now();
             waits[n] = match is_there {
-                true => Wait::Took(now - *others_wait_since.get_or_insert(now)),
-                false => Wait::Gone,
+                true => ReaderDelay::Took(now - *others_wait_since.get_or_insert(now)),
+                false => ReaderDelay::Gone,
             };
         }
     }
 
-    /// Continues for a reader that leaves, in a separate task: with its unsent messages, the rest
-    /// of the chunk, and the snapshot after the chunk.
-    fn go_alone(
+    /// Continues alone, in a separate task, for a reader that leaves the reading. The task sends
+    /// the unsent messages, the rest of the chunk, and then the rest of the snapshot.
+    fn continue_alone(
         &self,
         LeavingReader { reader, unsent }: LeavingReader,
         rest: Option<&EvaluationInput>,
@@ -346,7 +358,7 @@ impl Reading {
             bucket = %self.bucket.info.name, node = %reader.backfill.wanted.node,
             "a slow backfill leaves the reading that it shared"
         );
-        let rest = rest.map(|rest| rest.only(&reader.backfill.wanted));
+        let rest = rest.map(|rest| rest.for_backfill(&reader.backfill.wanted));
         let mut alone = Self::new(&self.context, &self.bucket, snapshot);
         alone.done = self.done;
         let env = self.context.env.clone();
@@ -369,8 +381,8 @@ impl Reading {
     }
 }
 
-/// The delay that a reader has caused to the others.
-enum Wait {
+/// The outcome for one reader, if the reader has not received all messages of a chunk.
+enum ReaderDelay {
     Took(Duration),
     /// The reader has not received all of its messages in time.
     TooLong,
@@ -378,8 +390,8 @@ enum Wait {
     Gone,
 }
 
-/// Sends messages to a reader and counts them in `sent`. Returns the reader's number `n`, and
-/// whether it still reads.
+/// Sends messages to one reader, and counts them in `sent`. Returns the reader's number `n`, and
+/// false if the reader has stopped.
 async fn send_counted(
     n: usize,
     reader: &Reader,
@@ -395,7 +407,7 @@ async fn send_counted(
     (n, true)
 }
 
-/// A placeholder for a snapshot while another thread reads it.
+/// A snapshot without documents, in the place of a snapshot that another thread is reading.
 struct BusySnapshot;
 
 impl DocumentSnapshot for BusySnapshot {
@@ -413,12 +425,17 @@ impl DocumentSnapshot for BusySnapshot {
 }
 
 impl BackfillContent {
-    /// Returns the first message of a backfill; an error if the bucket does not own the requested
-    /// vbuckets.
-    fn begin(&self, bucket: &Bucket, cut: &Cut, kept: &VbucketSet) -> Result<BackfillMessage> {
+    /// Returns the first message of a backfill, which contains the cut of its snapshot. An error
+    /// if the bucket does not own the requested vbuckets.
+    fn first_message(
+        &self,
+        bucket: &Bucket,
+        cut: &Cut,
+        kept: &VbucketSet,
+    ) -> Result<BackfillMessage> {
         match self.vbuckets.iter().find(|vbucket| !kept.contains(*vbucket)) {
             Some(vbucket) => Err(bucket.not_owned(vbucket)),
-            None => Ok(BackfillMessage::Begin { cut: cut.of(&self.vbuckets) }),
+            None => Ok(BackfillMessage::Begin { cut: cut.only_vbuckets(&self.vbuckets) }),
         }
     }
 }

@@ -1,20 +1,20 @@
-//! *Bodies*: the changes of open transactions in a stream, sent in addition to frames and long
-//! before the commits.
+//! *Bodies*: the changes of open transactions, which a stream sends to its node long before the
+//! transactions commit, so that the node can prepare for large commits.
 //!
-//! Bodies have no seqnos, so they do not wait with the frames, and need no stability timestamp.
-//! Each turn of the stream sends at most one message of bodies. For each transaction the stream has
-//! a place ([`TransactionReader`]); a message continues from there, even if none of the changes
-//! concerns the node, because the node must have the place. When an index has joined, each
-//! transaction is sent again from place zero.
+//! Bodies have no seqnos. So they are sent apart from the frames, which carry the committed
+//! mutations, and wait for no stability timestamp. Each turn of the stream sends at most one
+//! message of bodies. For each transaction the stream counts the changes that it has read
+//! ([`TransactionReader`]), and the next message continues after them. A message is sent even if
+//! none of its changes concerns the node, because the node must know this count. When an index
+//! joins the stream, the changes of each open transaction are sent again from the first one.
 //!
-//! Changes are sent before later ones are read, so a rollback is sent after the changes that it
-//! removes.
+//! All changes that were read are sent before further ones are read. So a rollback is sent after
+//! the changes that it removes.
 //!
-//! The beginning of a large commit is announced after the last changes, so that the node can
-//! prepare it.
+//! When a large commit begins, the stream announces it to the node after the last changes.
 //!
-//! If a transaction ends by a large commit, all its changes are still sent, unless the stream has
-//! passed the commit (`markers`).
+//! If a transaction ends with a large commit, the stream still sends the remaining changes,
+//! unless it has passed the mutations of the commit already (`markers`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use proto::env::Bulk;
 use proto::expr::Fields;
 use proto::model::ids::{NodeId, TransactionId, TransactionPlace};
 use proto::model::index::IndexInfo;
-use proto::rpc::mutation::{BodiesDigest, KeyVersionsWriter, StreamMessage, TransactionBodies};
+use proto::rpc::mutation::{ChangesDigest, KeyVersionsWriter, StreamMessage, UncommittedChanges};
 use tokio::time::Instant;
 
 use super::context::{INLINE_BYTES, MESSAGE_BYTES, MESSAGE_COST, StreamContext};
@@ -35,28 +35,30 @@ use crate::source::view::large_commits::LargeCommit;
 use crate::transactions::open::Transactions;
 use crate::transactions::reader::{NewChanges, TransactionNews, TransactionReader};
 
-/// The size in memory, in bytes, of the changes that are made into bodies at once, as for frames.
+/// The size in memory, in bytes, of the changes that are read and converted into bodies at once;
+/// the same as for frames.
 const READ_BYTES: usize = 1 << 20;
 
-/// The positions of a stream in the open transactions, and the next changes to send.
+/// The progress of a stream through each open transaction, and the changes that it sends next.
 #[derive(Default)]
 pub(super) struct Bodies {
     reader: TransactionReader,
     /// Changes that were read and are not sent yet.
     unsent: VecDeque<NewChanges>,
-    /// Transactions whose large commit has begun; announced once their changes are sent.
+    /// Transactions whose large commit has begun. The node is informed of that once the changes
+    /// are sent.
     committing: VecDeque<(TransactionId, TransactionPlace)>,
-    /// The digest of the sent changes of each transaction.
-    digests: BTreeMap<TransactionId, BodiesDigest>,
-    /// True if the last message was too expensive for the stream's own thread.
+    /// For each transaction, the digest of the changes that were sent.
+    digests: BTreeMap<TransactionId, ChangesDigest>,
+    /// True if the last message took so much work that the next one is packed on another thread.
     is_costly: bool,
-    /// For each transaction, the counters of documents that indexes leave out; they are added to
-    /// the totals when a marker replaces the mutations.
+    /// For each transaction, the numbers of documents that indexes leave out. They are added to
+    /// the totals if the commit's marker is sent instead of its mutations.
     left_out: BTreeMap<TransactionId, LeftOutCounters>,
 }
 
-/// The node of a stream, and its indexes.
-pub(super) struct Receiver {
+/// The node that a stream sends to, with its indexes of the bucket.
+pub(super) struct BodiesReceiver {
     pub context: Arc<StreamContext>,
     pub node: NodeId,
     pub indexes: Vec<Arc<IndexInfo>>,
@@ -65,14 +67,15 @@ pub(super) struct Receiver {
 }
 
 impl Bodies {
-    /// Restarts all open transactions from place zero.
-    pub fn begin_anew(&mut self) {
+    /// Makes the stream send the changes of each open transaction again, from the first one.
+    pub fn restart_all(&mut self) {
         self.unsent.clear();
         self.committing.clear();
-        self.reader.begin_anew();
+        self.reader.restart_all();
     }
 
-    /// Reads new changes, if all earlier ones are sent. Returns the messages about transactions that ended or were rolled back.
+    /// Reads new changes of the open transactions, if all earlier ones were sent. Returns the
+    /// messages about transactions that have ended or were rolled back to a savepoint.
     pub fn read(&mut self, transactions: &Transactions) -> Vec<StreamMessage> {
         if !self.unsent.is_empty() {
             return Vec::new();
@@ -85,40 +88,43 @@ impl Bodies {
         self.committing.retain(|(id, _)| !ended.contains(id));
         for (id, to) in &backs {
             let digest = self.digests.entry(*id).or_default();
-            *digest = digest.with_back(*to);
+            *digest = digest.with_rollback(*to);
         }
         let ended = (!ended.is_empty()).then_some(StreamMessage::TransactionsEnded(ended));
         let back = |(transaction, to)| StreamMessage::TransactionBack { transaction, to };
         ended.into_iter().chain(backs.into_iter().map(back)).collect()
     }
 
-    /// Returns the message about transactions that have ended and that no marker still needs;
-    /// `None` if there are none.
-    pub fn let_go(&mut self, markers: &Markers) -> Option<StreamMessage> {
+    /// Forgets the transactions that have ended and whose changes no commit marker still needs.
+    /// Returns the message about them; `None` if there are none.
+    pub fn forget_ended(&mut self, markers: &Markers) -> Option<StreamMessage> {
         if !self.unsent.is_empty() {
             return None;
         }
-        let gone = self.reader.let_go(|id, number| markers.awaits(id, number));
+        let gone = self.reader.forget_ended(|id, number| markers.needs_bodies(id, number));
         gone.iter().for_each(|id| self.forget(*id));
         self.committing.retain(|(id, _)| !gone.contains(id));
         (!gone.is_empty()).then_some(StreamMessage::TransactionsEnded(gone))
     }
 
+    /// Removes the digest and the counts of a transaction.
     fn forget(&mut self, transaction: TransactionId) {
         self.digests.remove(&transaction);
         self.left_out.remove(&transaction);
     }
 
-    /// Adds the documents that indexes leave out of a commit which a marker replaces. Versions that
-    /// were rolled back to a savepoint are counted too.
+    /// Adds the counts of documents that indexes leave out of a commit, when the commit's marker
+    /// is sent instead of its mutations. Versions that were rolled back to a savepoint are
+    /// counted too.
     pub fn count_left_out(&mut self, transaction: TransactionId, counters: &LeftOutCounters) {
         if let Some(of_commit) = self.left_out.remove(&transaction) {
             counters.add(&of_commit);
         }
     }
 
-    /// Returns how much of a commit's changes was sent.
-    pub fn sent(&self, commit: &LargeCommit) -> SentPart {
+    /// Returns whether the changes of a large commit were sent as bodies: all, not all yet, or
+    /// never all.
+    pub fn sent_part(&self, commit: &LargeCommit) -> SentPart {
         let LargeCommit { transaction, number, place, .. } = commit;
         let Some(read_to) = self.reader.place_of((*transaction, *number), *place) else {
             return SentPart::Lost;
@@ -130,12 +136,12 @@ impl Bodies {
         }
     }
 
-    /// Returns the next message; `None` if there is nothing to send. The message is packed on this
-    /// thread while the changes are few and the expressions of the indexes cheap, up to
-    /// `inline_cost`, otherwise on a thread for bulk work.
+    /// Returns the next message with bodies; `None` if there is nothing to send. A cheap message,
+    /// with few changes and index expressions that cost at most `inline_cost`, is packed on this
+    /// thread, any other on a thread for bulk work.
     pub async fn next(
         &mut self,
-        receiver: impl FnOnce() -> Receiver,
+        receiver: impl FnOnce() -> BodiesReceiver,
         inline_cost: u64,
     ) -> Result<Option<StreamMessage>> {
         if self.unsent.is_empty() {
@@ -164,20 +170,20 @@ impl Bodies {
         let packed = packed?;
         for bodies in &packed {
             let digest = self.digests.entry(bodies.transaction).or_default();
-            *digest = digest.with_bodies(bodies);
+            *digest = digest.with_changes(bodies);
         }
         Ok(Some(StreamMessage::Bodies(packed)))
     }
 }
 
-/// Packs changes until a message is full or the expressions have cost `cost_max`; returns the
-/// bodies and the cost.
+/// Packs changes into bodies until a message is full, or the index expressions have cost
+/// `cost_max`. Returns the bodies and the cost.
 fn pack(
-    receiver: &Receiver,
+    receiver: &BodiesReceiver,
     left_out: &mut BTreeMap<TransactionId, LeftOutCounters>,
     unsent: &mut VecDeque<NewChanges>,
     cost_max: u64,
-) -> (Result<Vec<TransactionBodies>>, u64) {
+) -> (Result<Vec<UncommittedChanges>>, u64) {
     let (mut packed, mut bytes, mut spent) = (Vec::new(), 0, 0);
     while bytes < MESSAGE_BYTES
         && spent < cost_max
@@ -196,7 +202,7 @@ fn pack(
             spent: spent.into(),
         };
         let room = (MESSAGE_BYTES - bytes, cost_max);
-        let made = pack_one(&maker, &receiver.indexes, next, room);
+        let made = pack_transaction(&maker, &receiver.indexes, next, room);
         spent = maker.spent.get();
         let (body, is_whole) = match made {
             Ok(made) => made,
@@ -211,14 +217,14 @@ fn pack(
     (Ok(packed), spent)
 }
 
-/// Packs changes of one transaction until the message is full. Returns true as well if no changes
-/// are left.
-fn pack_one(
+/// Packs changes of one transaction until the message is full. Also returns true if all changes
+/// of the transaction were packed.
+fn pack_transaction(
     maker: &KeyMaker<'_>,
     indexes: &[Arc<IndexInfo>],
     next: &mut NewChanges,
     (bytes_max, cost_max): (usize, u64),
-) -> Result<(TransactionBodies, bool)> {
+) -> Result<(UncommittedChanges, bool)> {
     let (transaction, from) = (next.transaction, next.from);
     let (mut writer, mut taken) = (KeyVersionsWriter::default(), 0);
     for change in &next.changes {
@@ -237,5 +243,5 @@ fn pack_one(
     // Behind the last change others may have been rolled back.
     let to = if is_whole { next.to } else { last };
     next.from = to;
-    Ok((TransactionBodies { transaction, from, to, body: writer.finish() }, is_whole))
+    Ok((UncommittedChanges { transaction, from, to, body: writer.finish() }, is_whole))
 }

@@ -1,4 +1,5 @@
-//! The context that all streams of a projector share.
+//! The context that all maintenance streams and backfills of a projector share, and the size
+//! limits of their messages.
 
 use std::sync::Arc;
 
@@ -8,19 +9,20 @@ use proto::rpc::routing::MutationRouter;
 use crate::keys::LeftOutCounters;
 use crate::source::DocumentStore;
 
-/// The approximate size in bytes of a message of key-versions. It is well below the transport's
-/// limit, because the last mutation of a message is never split.
+/// The approximate size in bytes of a message of key-versions. The transport's limit is much
+/// higher, because the last mutation of a message is never split.
 pub const MESSAGE_BYTES: usize = 4 << 20;
 
-/// The cost of the expressions of one message: some ten milliseconds, after which a stream checks
-/// for changes of the catalog. The last document may exceed it by the cost limit of one document.
+/// The limit of the cost of the index expressions that one message evaluates: some ten
+/// milliseconds of work, after which a stream checks for changes of the catalog. The last
+/// document of a message may exceed the limit by the limit of one document.
 pub const MESSAGE_COST: u64 = 16 << 20;
 
-/// The size in memory, in bytes, of the mutations that are packed on a stream's own thread: some
-/// hundred small documents, well below a millisecond.
+/// The size in memory, in bytes, up to which a stream packs mutations on its own thread: some
+/// hundred small documents, which take well below a millisecond.
 pub const INLINE_BYTES: usize = 256 << 10;
 
-/// The context that all streams of a projector share.
+/// The clock, store, router and limits that all streams of a projector share.
 pub struct StreamContext {
     /// The clock, tasks and random numbers of the process.
     pub env: Env,
@@ -28,9 +30,9 @@ pub struct StreamContext {
     pub store: Arc<dyn DocumentStore>,
     /// The router that decides which mutation concerns which node.
     pub router: Arc<dyn MutationRouter>,
-    /// The limit of the frames that a stream sends ahead of its newest stability timestamp, in
-    /// bytes.
+    /// The limit in bytes of the frames that a stream sends beyond its newest stability
+    /// timestamp.
     pub frames_ahead_bytes_max: usize,
-    /// Counters of documents that indexes have left out because they exceed a limit.
+    /// Counts of the documents that indexes have left out because the documents exceed a limit.
     pub left_out: LeftOutCounters,
 }

@@ -1,6 +1,6 @@
-//! Evaluates the documents of a snapshot for several backfills, off the async threads. Documents
-//! without an entry on a node are omitted, because a slice that is being built has no old entries
-//! of them.
+//! Evaluates the documents of a snapshot for several backfills, off the async threads. A document
+//! without an entry on a node is not sent to that node: the slice that is being built has no
+//! older entries of the document that would have to be removed.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use super::context::{MESSAGE_BYTES, MESSAGE_COST, StreamContext};
 use crate::keys::{KeyMaker, ParsedOnce};
 use crate::source::StoredDocument;
 
-/// The content of a backfill: the documents of some vbuckets, as one index has them on one node.
+/// The content of a backfill: an index, the node that receives its entries, and the vbuckets of
+/// the documents.
 pub struct BackfillContent {
     /// The receiving node.
     pub node: NodeId,
@@ -27,7 +28,7 @@ pub struct BackfillContent {
     pub vbuckets: VbucketSet,
 }
 
-/// Documents that are to be evaluated.
+/// Documents of a snapshot, and the backfills for which they are to be evaluated.
 pub struct EvaluationInput {
     documents: std::vec::IntoIter<StoredDocument>,
     wanted: Vec<Arc<BackfillContent>>,
@@ -35,14 +36,14 @@ pub struct EvaluationInput {
     vbuckets: u16,
 }
 
-/// The result of the evaluation of some documents.
+/// The result of evaluating some documents: messages for the backfills.
 pub struct EvaluationOutput {
     /// The number of documents that were evaluated.
     pub documents: u64,
-    /// The key-versions of each backfill.
+    /// The key-versions for each backfill, as an encoded message.
     pub messages: Vec<(Arc<BackfillContent>, Bytes)>,
-    /// The documents that are still to be evaluated, because the messages are full: an index may
-    /// have many entries for a small document.
+    /// The documents that were not evaluated because the messages are full; `None` if all were.
+    /// An index may have many entries for a small document.
     pub rest: Option<EvaluationInput>,
 }
 
@@ -57,7 +58,8 @@ impl EvaluationTask {
 }
 
 impl EvaluationInput {
-    /// Creates the input for some backfills of a bucket with `vbuckets` vbuckets.
+    /// Creates the input of an evaluation of documents for some backfills. The bucket has
+    /// `vbuckets` vbuckets.
     pub fn new(
         documents: Vec<StoredDocument>,
         wanted: Vec<Arc<BackfillContent>>,
@@ -66,8 +68,8 @@ impl EvaluationInput {
         Self { documents: documents.into_iter(), wanted, vbuckets }
     }
 
-    /// A copy of the documents for one of the backfills.
-    pub fn only(&self, wanted: &Arc<BackfillContent>) -> Self {
+    /// Returns a copy of the input for only one of its backfills.
+    pub fn for_backfill(&self, wanted: &Arc<BackfillContent>) -> Self {
         let documents = self.documents.as_slice().to_vec().into_iter();
         Self { documents, wanted: vec![Arc::clone(wanted)], vbuckets: self.vbuckets }
     }

@@ -1,4 +1,5 @@
-//! Packing of mutations into frames.
+//! Packs mutations into frames. A frame contains the key-versions of a range of one vbucket's
+//! seqnos for one node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,12 +24,14 @@ pub(super) struct Packing {
     pub indexes: Vec<Arc<IndexInfo>>,
     pub fields: Arc<Fields>,
     pub logs: Arc<FailoverLogs>,
-    /// Mutations before which the stream must stop: the first ones of large commits.
+    /// Mutations before which the stream must stop, because they are the first ones of large
+    /// commits.
     pub stops: BTreeSet<(VbucketId, Seqno)>,
 }
 
 impl Packing {
-    /// Returns the next frames of a batch and their cost.
+    /// Packs the next mutations of a batch into frames. Returns the frames and the cost of the
+    /// index expressions.
     pub fn pack(
         &self,
         batch: &mut std::vec::IntoIter<Arc<Mutation>>,
@@ -45,8 +48,9 @@ impl Packing {
         let frames = self.frames(&maker, batch, place, cost_max);
         (frames, maker.spent.get())
     }
-    /// Packs a batch into one frame per vbucket, from the stream's position on, until a message is full or the expressions of
-    /// the indexes have cost `cost_max`. An index may have many entries for a small document, and a costly expression.
+    /// Packs mutations of a batch into one frame per vbucket, from the stream's position on.
+    /// Stops when a message is full, or when the index expressions have cost `cost_max`: an index
+    /// may have many entries for a small document, and a costly expression.
     fn frames(
         &self,
         maker: &KeyMaker<'_>,
@@ -58,7 +62,7 @@ impl Packing {
         let mut bytes = 0;
         while bytes < MESSAGE_BYTES
             && maker.spent.get() < cost_max
-            && let Some(mutation) = self.take(batch, at)
+            && let Some(mutation) = self.next_mutation(batch, at)
         {
             let from = at.get(mutation.vbucket).seqno;
             // The head also has mutations of vbuckets that were owned before, or that the stream no longer carries.
@@ -84,8 +88,8 @@ impl Packing {
         Ok(frames.collect())
     }
 
-    /// Returns the next mutation; `None` if the stream must stop before it.
-    fn take(
+    /// Takes the next mutation from the batch; `None` if the stream must stop before it.
+    fn next_mutation(
         &self,
         batch: &mut std::vec::IntoIter<Arc<Mutation>>,
         at: &Cut,

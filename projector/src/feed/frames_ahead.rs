@@ -1,18 +1,19 @@
 //! The frames that a stream has sent beyond the newest stability timestamp that its node has
 //! received. Their bytes are bounded, because the node keeps them until a timestamp covers them.
 //!
-//! Timestamps advance differently in each vbucket: an incomplete commit of a producer stops them in
-//! some vbuckets. The frames of the other vbuckets are still covered.
+//! An incomplete commit of a producer stops the timestamps in its vbuckets. The timestamps still
+//! cover the frames of the other vbuckets, so each vbucket is compared separately.
 //!
-//! A stream that catches up sends all timestamps before the frames that they cover. Such frames are
-//! not counted, because the stream would otherwise wait for a timestamp that an idle bucket never
-//! gets.
+//! A stream that catches up with old mutations sends a timestamp before the frames that it
+//! covers. Those frames are not counted: otherwise the stream of an idle bucket would wait for a
+//! further timestamp that never comes.
 
 use std::sync::Arc;
 
 use proto::model::cut::{Cut, Position};
 use proto::model::ids::VbucketId;
 
+/// The frames that a stream has sent beyond its newest stability timestamp.
 pub(super) struct FramesAhead {
     /// The cut of the newest timestamp that was sent to the node; `None` before the first.
     announced: Option<Arc<Cut>>,
@@ -22,15 +23,19 @@ pub(super) struct FramesAhead {
 }
 
 impl FramesAhead {
+    /// Creates the count of a stream whose node has received the timestamp of the cut
+    /// `announced`.
     pub fn new(announced: Option<Arc<Cut>>) -> Self {
         Self { announced, frames: Vec::new(), bytes: 0 }
     }
 
+    /// Returns the bytes of the frames that no sent timestamp covers.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Counts a frame by its end and its size in bytes, unless a sent timestamp covers it.
+    /// Counts a frame that was sent, unless a sent timestamp covers it. `end` is the frame's last
+    /// position and `bytes` its size.
     pub fn add(&mut self, vbucket: VbucketId, end: Position, bytes: usize) {
         let announced = self.announced.as_ref();
         if announced.is_none_or(|cut| cut.get(vbucket).seqno < end.seqno) {
@@ -39,7 +44,7 @@ impl FramesAhead {
         }
     }
 
-    /// Records a timestamp that was sent, and removes the frames that it covers.
+    /// Records that a timestamp was sent, and stops counting the frames that it covers.
     pub fn announce(&mut self, cut: Arc<Cut>) {
         let Self { frames, bytes, .. } = self;
         frames.retain(|(vbucket, end, of_frame)| {
@@ -58,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_of_a_held_vbucket_do_not_keep_those_of_others_counted() {
+    fn covered_frames_of_other_vbuckets_do_not_count() {
         let at = |seqno| Position { vbuuid: Vbuuid(1), seqno: Seqno(seqno) };
         let mut ahead = FramesAhead::new(None);
         ahead.add(VbucketId(0), at(1), 100);

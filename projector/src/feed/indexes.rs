@@ -1,4 +1,4 @@
-//! The indexes of a bucket that a stream carries for its node, according to the catalog.
+//! Determines from the catalog which indexes of a bucket a stream carries for its node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use tokio::sync::watch;
 /// A watch of the newest catalog.
 type CatalogWatch = watch::Receiver<Option<Arc<Catalog>>>;
 
-/// The indexes of a stream.
+/// The indexes that a stream carries, as of one catalog.
 pub(super) struct StreamIndexes {
     bucket: BucketId,
     node: NodeId,
     router: Arc<dyn MutationRouter>,
-    /// The `cas` of the catalog that `indexes` were taken from.
+    /// The version number (`cas`) of the catalog from which `indexes` were taken.
     catalog_cas: u64,
     indexes: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
     /// The fields that these indexes read.
     fields: Arc<Fields>,
 }
 
-/// The changes of a stream's indexes between two catalogs.
+/// The indexes that join and leave a stream between two catalogs.
 pub(super) struct IndexChanges {
     pub left: Vec<LocalIndexId>,
     pub joined: Vec<Arc<IndexInfo>>,
@@ -38,7 +38,7 @@ impl StreamIndexes {
         Self { bucket, node, router, catalog_cas: 0, indexes, fields }
     }
 
-    /// The indexes, by their ids.
+    /// Returns all indexes of the stream, in the order of their ids.
     pub fn all(&self) -> Vec<Arc<IndexInfo>> {
         self.indexes.values().cloned().collect()
     }
@@ -48,7 +48,7 @@ impl StreamIndexes {
         Arc::clone(&self.fields)
     }
 
-    /// True if the catalog has changed since the indexes were taken from it.
+    /// Returns true if a newer catalog exists than the one from which the indexes were taken.
     pub fn is_older_than(&self, catalog: &CatalogWatch) -> bool {
         catalog.borrow().as_ref().is_some_and(|catalog| catalog.cas != self.catalog_cas)
     }

@@ -1,9 +1,11 @@
-//! Reads the change log for a stream, and distinguishes purged entries from damage.
+//! Reads the change log for a stream. If entries are missing, the reader determines whether they
+//! were purged, or the log is damaged.
 //!
-//! An unnoticed gap in the log would become a gap in the index. A purge removes entries while
-//! streams read. So a reader that finds a gap reads the purge point from the store, which is
-//! updated before the gap exists. A vbucket that has moved to another owner is removed too; its
-//! readers get no error about a purge, because the new owner has the log.
+//! A gap in the log that is not detected would become a gap in the index. A purge may remove
+//! entries while streams read. So a reader that finds a gap reads the purge point from the store,
+//! because a purge sets that point before it removes entries. A vbucket that has moved to another
+//! owner is removed too. Its readers get the error that another projector owns it, not an error
+//! about a purge, because the new owner has the log.
 
 use std::sync::Arc;
 
@@ -19,9 +21,9 @@ use crate::source::{LogExtent, LogRange, Mutation};
 /// The size in bytes of one read from a vbucket's log.
 const LOG_READ_BYTES: usize = 256 << 10;
 
-/// Returns an error if the log lacks mutations after a position in some vbuckets. `HistoryPurged`
-/// names such a vbucket.
-pub async fn check_kept(
+/// Returns an error if mutations after a position were purged from the log in one of these
+/// vbuckets. The error is `HistoryPurged` and names the vbucket.
+pub async fn check_not_purged(
     context: &StreamContext,
     bucket: &Bucket,
     vbuckets: &VbucketSet,
@@ -34,10 +36,12 @@ pub async fn check_kept(
         let extent = extents.get(usize::from(vbucket.0))?;
         (position.seqno < extent.purged).then_some((vbucket, position.seqno, extent.purged))
     });
-    found.map_or(Ok(()), |(vbucket, after, purged)| Err(gone(bucket, vbucket, after, purged)))
+    found.map_or(Ok(()), |(vbucket, after, purged)| {
+        Err(missing_mutations_error(bucket, vbucket, after, purged))
+    })
 }
 
-/// Returns the next mutations of a range, at least one.
+/// Returns the next mutations of a range of the log; at least one.
 pub async fn read(
     context: &StreamContext,
     bucket: &Bucket,
@@ -56,7 +60,7 @@ pub async fn read(
     let found: Result<std::result::Result<_, LogExtent>> = context.env.blocking(read).await;
     found?.map_err(|LogExtent { purged, .. }| {
         if range.after < purged || !bucket.ownership().owned.contains(range.vbucket) {
-            return gone(bucket, range.vbucket, range.after, purged);
+            return missing_mutations_error(bucket, range.vbucket, range.after, purged);
         }
         let what = format!(
             "the log of vbucket {} of bucket {} has a gap after seqno {}",
@@ -66,7 +70,13 @@ pub async fn read(
     })
 }
 
-fn gone(bucket: &Bucket, vbucket: VbucketId, after: Seqno, purged: Seqno) -> Error {
+/// Returns the error for a reader whose next mutations are not in the log any more.
+fn missing_mutations_error(
+    bucket: &Bucket,
+    vbucket: VbucketId,
+    after: Seqno,
+    purged: Seqno,
+) -> Error {
     // A vbucket is disowned before its data is removed.
     if !bucket.ownership().owned.contains(vbucket) {
         return Error::unavailable(format!("another projector owns vbucket {vbucket}"));
@@ -149,7 +159,7 @@ mod tests {
             let found = read(&context, &bucket, range).await.map(|found| found.len());
             assert_eq!(found.map_err(|error| error.code), Err(expected));
             let vbuckets = [vbucket].into_iter().collect();
-            let kept = check_kept(&context, &bucket, &vbuckets, &place).await;
+            let kept = check_not_purged(&context, &bucket, &vbuckets, &place).await;
             assert_eq!(kept.map_err(|error| error.code), Err(expected));
         }
     }

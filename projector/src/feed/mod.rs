@@ -1,4 +1,5 @@
-//! The streams to the indexers: maintenance streams and backfills.
+//! The streams to the indexers: maintenance streams, which carry new mutations, and backfills,
+//! which carry the existing documents to a new index.
 
 mod backfill;
 mod bodies;

@@ -1,8 +1,9 @@
-//! The reader of a maintenance stream. It reads from one of two places:
+//! The reader of a maintenance stream. The reader gets mutations from one of two places:
 //!
-//! - **the head**, which all up-to-date streams share in memory;
-//! - **the store's log**, if the stream begins in the past or lags behind the head. It then reads up to the end
-//!   that it found at the start, from timestamp to timestamp, and continues from the head.
+//! - **the head**: the newest mutations, which are kept in memory for all up-to-date streams;
+//! - **the store's log**, if the stream begins in the past or lags behind the head. The reader
+//!   then reads the log up to the end that the log had when the stream began, and continues from
+//!   the head.
 
 use std::sync::Arc;
 
@@ -17,15 +18,15 @@ use crate::source::view::bucket::Bucket;
 use crate::source::view::head::HeadPosition;
 use crate::source::{LogRange, Mutation};
 
-/// The size in memory, in bytes, of the mutations that are made into frames at once: about a
-/// thousand small documents, a few milliseconds of work between two awaits.
+/// The size in memory, in bytes, of the mutations that are packed into frames at once: about a
+/// thousand small documents, which take a few milliseconds between two awaits.
 const HEAD_READ_BYTES: usize = 1 << 20;
 
 /// The place from which the next mutations are read.
 #[derive(Clone)]
 pub(super) enum ReadFrom {
     Head(HeadPosition),
-    /// The log up to `to`; afterwards the head from `then` on.
+    /// The log up to the cut `to`. Afterwards the head, from its position `then` on.
     Log {
         to: Arc<Cut>,
         then: HeadPosition,
@@ -38,7 +39,7 @@ pub(super) struct Reader {
     bucket: Arc<Bucket>,
     node: NodeId,
     from: ReadFrom,
-    /// The cut of the timestamp up to which the log is read at present.
+    /// The cut of the next timestamp, up to which the log is read now.
     goal: Option<Arc<Cut>>,
 }
 
@@ -57,7 +58,8 @@ impl Reader {
         matches!(self.from, ReadFrom::Head(_))
     }
 
-    /// Returns the next mutations after a cut, in some vbuckets; empty if there are none yet.
+    /// Returns the next mutations after a cut, in some vbuckets. The list is empty if there are
+    /// none yet.
     pub async fn next(&mut self, at: &Cut, vbuckets: &VbucketSet) -> Result<Vec<Arc<Mutation>>> {
         loop {
             match self.from.clone() {
@@ -73,7 +75,7 @@ impl Reader {
                     }
                 },
                 ReadFrom::Log { to, then } => {
-                    let Some((vbucket, end)) = self.next_of_log(&to, at, vbuckets) else {
+                    let Some((vbucket, end)) = self.next_log_range(&to, at, vbuckets) else {
                         self.from = ReadFrom::Head(then);
                         continue;
                     };
@@ -86,10 +88,10 @@ impl Reader {
         }
     }
 
-    /// Returns the vbucket to read next, and the seqno up to which it is read. The log is read from
-    /// timestamp to timestamp, so that the receiver can apply each instead of collecting all
-    /// missing mutations.
-    fn next_of_log(
+    /// Returns the vbucket to read next from the log, and the seqno up to which it is read. All
+    /// vbuckets are read up to a timestamp before any of them is read further. So the receiver
+    /// can apply the mutations at each timestamp, and need not collect all missing ones.
+    fn next_log_range(
         &mut self,
         to: &Cut,
         at: &Cut,

@@ -1,5 +1,5 @@
-//! A stream whose messages a task sends. Dropping the stream, or all streams of one task, cancels
-//! the task.
+//! A stream of the messages that a background task sends. Several streams may belong to one task.
+//! The task is cancelled when all its streams were dropped.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,12 +17,13 @@ pub struct TaskStream<T> {
 }
 
 impl<T> TaskStream<T> {
-    /// Creates a stream of the messages that `task` sends.
+    /// Creates a stream of the messages that `task` sends. Dropping the stream cancels the task.
     pub fn new(messages: ByteReceiver<Result<T>>, task: Task) -> Self {
         Self::shared(messages, Arc::new(task))
     }
 
-    /// Creates a stream of the messages that `task` sends, in addition to other streams of the task.
+    /// Creates one of several streams of messages that `task` sends. Dropping all of them cancels
+    /// the task.
     pub fn shared(messages: ByteReceiver<Result<T>>, task: Arc<Task>) -> Self {
         Self { messages, _task: task }
     }

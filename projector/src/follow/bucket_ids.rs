@@ -1,11 +1,14 @@
-//! Random ids of buckets: documents are served, and removed, only under the id of the bucket that
-//! they were written to.
+//! Each bucket has a random id in addition to its number. A projector serves and removes the
+//! documents of a stored bucket only if the catalog's bucket of that number has the same random
+//! id.
 //!
-//! A coordinator that was restored from an older copy may assign the number of a bucket again, and
-//! may lack the bucket that had it. A stored bucket with another id than the catalog's becomes
-//! *foreign*, durably: it is not served, replaced or removed, and calls for the number are refused
-//! with an error that says so. If the catalog has the stored bucket's id again, the bucket is
-//! served again. A stored bucket is removed only if the catalog lists its id as dropped.
+//! A coordinator that was restored from an older copy may not know the newest bucket, and may
+//! give its number to another one. A stored bucket whose random id differs from the catalog's
+//! becomes *foreign*; so does a bucket that the newest catalog neither has nor lists as dropped.
+//! This is recorded durably: a foreign bucket is not served, replaced or removed, and calls for
+//! its number are refused with an error that says so. If a later catalog has the stored bucket's
+//! random id again, the bucket is served again. A stored bucket is removed only if the catalog
+//! lists its id as dropped.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,9 +23,9 @@ use crate::projector::Projector;
 use crate::source::StoredId;
 use crate::source::view::bucket::Bucket;
 
-/// Compares the ids of the stored buckets with those of a catalog. Foreign buckets are not served
-/// any more, and buckets that the catalog has again are served. A catalog that is not the newest
-/// may lack a new bucket, so a missing bucket is ignored.
+/// Compares the random ids of the stored buckets with those in a catalog. Stops serving foreign
+/// buckets, and serves buckets again whose ids the catalog has again. If the catalog is not the
+/// newest, a bucket that it lacks is ignored, because the bucket may be new.
 pub(super) async fn compare_ids(
     projector: &Arc<Projector>,
     catalog: &Catalog,
@@ -30,7 +33,7 @@ pub(super) async fn compare_ids(
 ) -> Result<()> {
     let stored = lock(&projector.stored).clone();
     let next = |(bucket, known): (&BucketId, &Option<StoredId>)| {
-        Some((*bucket, next_id(*bucket, *known, catalog, is_newest)?))
+        Some((*bucket, updated_stored_id(*bucket, *known, catalog, is_newest)?))
     };
     let compared: Vec<(BucketId, StoredId)> = stored.iter().filter_map(next).collect();
     let news: Vec<_> =
@@ -50,7 +53,7 @@ pub(super) async fn compare_ids(
     let is_back = |(bucket, id): &&(BucketId, StoredId)| !id.is_foreign && !here.contains(bucket);
     let back = compared.iter().filter(is_back).map(|(bucket, _)| *bucket).collect();
     // Whatever fails here is repeated with the next catalog, since the ids in memory are still the old ones.
-    let back = read_again(projector, back).await?;
+    let back = open_again(projector, back).await?;
     if !news.is_empty() {
         let (store, stored) = (projector.store(), news.clone());
         projector.env.blocking(move || store.put_unique_ids(&stored)).await?;
@@ -60,8 +63,9 @@ pub(super) async fn compare_ids(
     Ok(())
 }
 
-/// Returns the stored buckets, served or not, that the catalog lists as dropped.
-pub(super) fn dropped(projector: &Projector, catalog: &Catalog) -> Vec<BucketId> {
+/// Returns the stored buckets whose random ids the catalog lists as dropped, including buckets
+/// that are not served.
+pub(super) fn dropped_buckets(projector: &Projector, catalog: &Catalog) -> Vec<BucketId> {
     let stored = lock(&projector.stored);
     let is_dropped = |(bucket, known): &(&BucketId, &Option<StoredId>)| {
         known.is_some_and(|known| catalog.has_dropped(**bucket, known.unique))
@@ -69,9 +73,9 @@ pub(super) fn dropped(projector: &Projector, catalog: &Catalog) -> Vec<BucketId>
     stored.iter().filter(is_dropped).map(|(bucket, _)| *bucket).collect()
 }
 
-/// Returns the new record of a stored bucket's id under a catalog; `None` if the catalog does not
-/// mention the bucket.
-fn next_id(
+/// Returns the record of a stored bucket's random id, as it follows from a catalog; `None` if
+/// nothing follows from the catalog.
+fn updated_stored_id(
     bucket: BucketId,
     known: Option<StoredId>,
     catalog: &Catalog,
@@ -90,6 +94,7 @@ fn next_id(
     Some(StoredId { unique, is_foreign })
 }
 
+/// Logs that a stored bucket has become foreign.
 fn report_foreign(bucket: BucketId, id: StoredId, catalog: &Catalog) {
     let why = match catalog.bucket_ids.get(&bucket) {
         Some(_) => {
@@ -103,8 +108,8 @@ fn report_foreign(bucket: BucketId, id: StoredId, catalog: &Catalog) {
     tracing::error!(%bucket, stored = %id.unique, "{why}; the documents are kept and not shown");
 }
 
-/// Opens stored buckets that were not served.
-async fn read_again(projector: &Projector, back: BTreeSet<BucketId>) -> Result<Vec<Bucket>> {
+/// Opens stored buckets that were foreign, and are served again.
+async fn open_again(projector: &Projector, back: BTreeSet<BucketId>) -> Result<Vec<Bucket>> {
     if back.is_empty() {
         return Ok(Vec::new());
     }
@@ -128,7 +133,7 @@ mod tests {
     }
 
     fn next(known: Option<StoredId>, catalog: &Catalog) -> Option<StoredId> {
-        next_id(BUCKET, known, catalog, true)
+        updated_stored_id(BUCKET, known, catalog, true)
     }
 
     #[test]
@@ -140,7 +145,7 @@ mod tests {
             assert_eq!(next(Some(known), &with(Some(one))), Some(own));
             assert_eq!(next(Some(known), &with(Some(other))), Some(foreign));
             assert_eq!(next(Some(known), &with(None)), Some(foreign));
-            assert_eq!(next_id(BUCKET, Some(known), &with(None), false), None);
+            assert_eq!(updated_stored_id(BUCKET, Some(known), &with(None), false), None);
             let dropped = Catalog { dropped_buckets: vec![(BUCKET, one)], ..with(None) };
             assert_eq!(next(Some(known), &dropped), None, "it is removed");
             let dropped = Catalog { dropped_buckets: vec![(BUCKET, other)], ..with(None) };

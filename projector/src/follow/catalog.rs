@@ -1,4 +1,5 @@
-//! Task that follows the catalog and the stability timestamps.
+//! The task that receives the catalog and the stability timestamps from the coordinators, and
+//! applies them to the projector.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -16,7 +17,7 @@ use proto::model::ids::{BucketId, NodeId, VbucketId};
 use proto::rpc::api::WatchKind;
 use proto::{Error, Result};
 
-use super::bucket_ids::{compare_ids, dropped};
+use super::bucket_ids::{compare_ids, dropped_buckets};
 use super::retry::new_retry;
 use crate::projector::Projector;
 use crate::source::registry::source_of_kind;
@@ -24,57 +25,59 @@ use crate::source::view::bucket::Bucket;
 use crate::source::{BucketRecord, StoredId};
 use documents::ownership::Ownership;
 
-/// Follows the catalog and the stability timestamps. Runs until cancelled; safe to cancel at any await.
+/// Receives and applies catalogs and stability timestamps. Runs until cancelled; safe to cancel
+/// at any await.
 pub async fn follow_catalog(projector: Arc<Projector>) -> Infallible {
     let follower = CatalogFollower::new(Arc::clone(&projector.directory), new_retry())
         .with_identity(projector.config.identity.clone());
     follower.run(ProjectorCatalog { projector, early: EarlyEpochs::default() }).await
 }
 
-/// Stability timestamps of buckets that are not in a catalog yet.
+/// Stability timestamps that arrived before a catalog with their bucket.
 type EarlyEpochs = BTreeMap<BucketId, Vec<EpochMark>>;
 
-/// The task state that applies each catalog and each stability timestamp to a projector.
+/// The receiver that applies each catalog and each stability timestamp to a projector.
 struct ProjectorCatalog {
     projector: Arc<Projector>,
     early: EarlyEpochs,
 }
 
 impl ProjectorCatalog {
-    /// Returns an error, which restarts the watch, if a damaged bucket was recreated.
+    /// Returns an error if a damaged bucket was recreated. The error restarts the watch, so that
+    /// the bucket's stability timestamps are received again.
     fn check_epochs(&self) -> Result<()> {
-        match self.projector.damaged.take_lacks_epochs() {
+        match self.projector.damaged.take_missed_epochs() {
             false => Ok(()),
-            true => Err(lacks_epochs()),
+            true => Err(missed_epochs_error()),
         }
     }
 }
 
-/// Returns the error that restarts a watch, because stability timestamps of a bucket arrived before
-/// the bucket existed on this projector. The bucket may lead soon, and its readers need the
-/// timestamps.
-fn lacks_epochs() -> Error {
+/// Returns the error that restarts the watch of the coordinators. A restart is needed if
+/// stability timestamps of a bucket arrived before the bucket existed on this projector: the
+/// bucket may lead soon, and its readers need the timestamps.
+fn missed_epochs_error() -> Error {
     Error::unavailable("a copy was made of a bucket that has timestamps")
 }
 
 impl CatalogSink for ProjectorCatalog {
-    fn wanted(&self) -> WatchKind {
+    fn watch_kind(&self) -> WatchKind {
         WatchKind::CatalogAndEpochs
     }
 
-    fn watch_begins(&mut self) {
+    fn begin_watch(&mut self) {
         self.early.clear();
     }
 
     async fn take_catalog(&mut self, catalog: Arc<Catalog>) -> Result<()> {
-        let has_joined = take_over(&self.projector, Arc::clone(&catalog)).await?;
+        let has_joined = apply_newest_catalog(&self.projector, Arc::clone(&catalog)).await?;
         for bucket in catalog.buckets.keys() {
             let early = self.early.remove(bucket).unwrap_or_default();
             add_epochs(&self.projector, *bucket, early);
         }
         match has_joined {
             false => self.check_epochs(),
-            true => Err(lacks_epochs()),
+            true => Err(missed_epochs_error()),
         }
     }
 
@@ -92,6 +95,7 @@ impl CatalogSink for ProjectorCatalog {
     }
 }
 
+/// Adds stability timestamps to a bucket, if this projector has the bucket.
 fn add_epochs(projector: &Projector, bucket: BucketId, marks: Vec<EpochMark>) {
     for mark in marks {
         // The bucket may belong to other projectors. A retired bucket is replaced or removed.
@@ -103,9 +107,9 @@ fn add_epochs(projector: &Projector, bucket: BucketId, marks: Vec<EpochMark>) {
     }
 }
 
-/// Creates and removes buckets as the catalog requires, then publishes the catalog to the streams.
-/// Returns true if a bucket was created that existed on other projectors before.
-async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<bool> {
+/// Applies a catalog: creates and removes buckets, and then publishes the catalog to the streams.
+/// Returns true if a created bucket has existed on other projectors before.
+async fn apply_newest_catalog(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<bool> {
     let _turn = projector.catalog_turn.lock().await;
     let store = Arc::clone(&projector.streams.store);
     let known = projector.env.blocking(move || store.catalog_cas()).await?;
@@ -118,11 +122,11 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
         tracing::debug!(cas = catalog.cas, known, "an older catalog is ignored");
         return Ok(false);
     }
-    learn_copies(projector, &catalog);
+    record_copies(projector, &catalog);
     let mut has_joined = false;
     if catalog.cas > known {
         let stored: BTreeSet<_> = lock(&projector.stored).keys().copied().collect();
-        let me = projector.me();
+        let me = projector.node_id();
         let mine = |bucket: &BucketInfo| match catalog.copies.get(&bucket.id) {
             Some(copies) => copies.role(me) != CopyRole::None,
             None => {
@@ -137,29 +141,31 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
             .collect();
         // A version is made with the first catalog that has it, and owns nothing before it is loaded.
         let is_joining = |record: &BucketRecord| {
-            record.ownership.owned.is_empty() && record.info.source.reports()
+            record.ownership.owned.is_empty() && record.info.source.reports_position()
         };
         has_joined = made.iter().any(is_joining);
         put_ids(projector, &catalog, &made).await?;
-        store_catalog(projector, &catalog, made, dropped(projector, &catalog)).await?;
+        store_catalog(projector, &catalog, made, dropped_buckets(projector, &catalog)).await?;
     }
     for bucket in catalog.buckets.values() {
-        keep(projector, bucket).await?;
+        apply_catalog_to_bucket(projector, bucket).await?;
     }
     projector.catalog.send_replace(Some(catalog));
     Ok(has_joined)
 }
 
-/// Records which projectors have which copies.
-fn learn_copies(projector: &Projector, catalog: &Catalog) {
-    projector.roles.keep(|bucket| catalog.buckets.contains_key(&bucket));
+/// Records the configurations of copies in a catalog: which projectors have a copy of each
+/// bucket, and in which role.
+fn record_copies(projector: &Projector, catalog: &Catalog) {
+    projector.roles.retain_buckets(|bucket| catalog.buckets.contains_key(&bucket));
     for (bucket, copies) in &catalog.copies {
-        projector.learn_copies(*bucket, copies);
+        projector.record_copies(*bucket, copies);
     }
 }
 
-/// Applies the dead epochs and vbucket owners in the catalog to a bucket.
-async fn keep(projector: &Projector, info: &BucketInfo) -> Result<()> {
+/// Applies to a bucket what a catalog says about it: the epochs that a rollback has undone, and
+/// the owners of its vbuckets.
+async fn apply_catalog_to_bucket(projector: &Projector, info: &BucketInfo) -> Result<()> {
     let Some(bucket) = projector.find(info.id) else { return Ok(()) };
     bucket.drop_dead_epochs(info);
     // The part in an embedded bucket follows from its copies (`crate::copies`).
@@ -168,20 +174,20 @@ async fn keep(projector: &Projector, info: &BucketInfo) -> Result<()> {
     }
     let (assignment, node) = (Arc::clone(&info.assignment), projector.config.node.id);
     projector
-        .exclusively(bucket, move |writer, bucket| {
+        .run_exclusively(bucket, move |writer, bucket| {
             writer.change_ownership(bucket, &assignment, node)
         })
         .await
 }
 
-/// Stores the random ids of new buckets, before the buckets are created: a crash in between leaves
-/// an id without a bucket, which the next catalog replaces.
+/// Stores the random ids of new buckets before the buckets are created. After a crash in between,
+/// an id without a bucket remains, which the next catalog replaces.
 async fn put_ids(
     projector: &Arc<Projector>,
     catalog: &Catalog,
     made: &[BucketRecord],
 ) -> Result<()> {
-    let id = |record: &BucketRecord| Some((record.info.id, own_id(catalog, record.info.id)?));
+    let id = |record: &BucketRecord| Some((record.info.id, stored_id_of(catalog, record.info.id)?));
     let ids: Vec<_> = made.iter().filter_map(id).collect();
     if ids.is_empty() {
         return Ok(());
@@ -190,11 +196,13 @@ async fn put_ids(
     projector.env.blocking(move || store.put_unique_ids(&ids)).await
 }
 
-/// Returns the id record of a bucket that is created from a catalog.
-fn own_id(catalog: &Catalog, bucket: BucketId) -> Option<StoredId> {
+/// Returns the random id of a bucket in the form in which it is stored when the bucket is created
+/// from a catalog.
+fn stored_id_of(catalog: &Catalog, bucket: BucketId) -> Option<StoredId> {
     catalog.bucket_ids.get(&bucket).map(|unique| StoredId { unique: *unique, is_foreign: false })
 }
 
+/// Stores a catalog's changes: creates and removes buckets, and stores the `cas` of the catalog.
 async fn store_catalog(
     projector: &Arc<Projector>,
     catalog: &Catalog,
@@ -218,10 +226,10 @@ async fn store_catalog(
     {
         let mut stored = lock(&projector.stored);
         stored.retain(|bucket, _| !removed.contains(bucket));
-        let new = |record: &BucketRecord| (record.info.id, own_id(catalog, record.info.id));
+        let new = |record: &BucketRecord| (record.info.id, stored_id_of(catalog, record.info.id));
         stored.extend(made.iter().map(new));
     }
-    removed.iter().for_each(|bucket| projector.damaged.forget(*bucket));
+    removed.iter().for_each(|bucket| projector.damaged.record_files_removed(*bucket));
     for record in made {
         tracing::info!(bucket = %record.info.name, "a new bucket was created");
         let ends = vec![Default::default(); usize::from(record.info.vbuckets)];
@@ -230,16 +238,16 @@ async fn store_catalog(
     Ok(())
 }
 
-/// Returns the partitions of a data set's version that a projector loads; empty for any other
-/// bucket.
+/// Returns the partitions that a projector loads if the bucket is a version of a data set; empty
+/// for any other bucket.
 fn partitions_of(catalog: &Catalog, bucket: BucketId, projector: NodeId) -> Vec<VbucketId> {
     let Some((set, _, version)) = catalog.version(bucket) else { return Vec::new() };
     let replication = catalog.data_sets.get(&set).map_or(0, |set| set.replication);
     version.partitions_of(projector, replication)
 }
 
-/// Returns the record of a new bucket, without branches: its source or its leading copy begins
-/// them.
+/// Returns the record of a new bucket. It has no branches: the producer, or the leading copy,
+/// begins them later.
 fn new_record(catalog: &Catalog, info: &BucketInfo, projector: NodeId) -> BucketRecord {
     let branches = |vbucket| match catalog.data_sets.contains_key(&info.id) {
         // A data set itself has no documents: it is whole from the beginning on.

@@ -1,20 +1,19 @@
-//! The projector's side of the coordinator: registration, heartbeats, catalog, stability
-//! timestamps, and SYNC.
+//! The tasks of a projector that communicate with the coordinators: registration, heartbeats,
+//! catalog, stability timestamps, and reports of durable positions (SYNC).
 //!
 //! Each task is a loop that retries forever with growing pauses. While no coordinator answers,
-//! writes, reads and streams of known buckets continue. Only a process that was just started waits
-//! for its first catalog: until then the number of a stored bucket may belong to another bucket
-//! ([`bucket_ids`]), so calls are `Unavailable` and SYNC reports nothing. The catalog itself is
-//! applied without waiting for calls.
+//! writes, reads and streams of known buckets continue. Only a process that was just started
+//! waits for its first catalog: until then the number of a stored bucket may belong to another
+//! bucket ([`bucket_ids`]), so calls get the error `Unavailable`, and SYNC reports nothing.
 //!
 //! **The only copy of a bucket is not served before the coordinators have compared it** with the
-//! last epoch ([`opening`]): a source that lacks mutations of that epoch reports nothing, so that
-//! no index is rolled back to match it, until an operator has accepted the loss.
+//! last epoch ([`opening`]). A bucket that lacks mutations of that epoch reports nothing until an
+//! operator has accepted the loss. Otherwise the indexes would be rolled back to match it.
 //!
-//! **Catalogs never move back.** A lagging coordinator may send an older catalog than one that was
-//! applied before, perhaps by an earlier process. The `cas` of the newest catalog is stored with
-//! the documents, and older catalogs are ignored. So a missing bucket is not "not created yet", and
-//! a stream never begins without an index that it carried before.
+//! **Catalogs never move back.** A lagging coordinator may send an older catalog than one that
+//! was applied before, perhaps by an earlier process. The `cas` of the newest catalog is stored
+//! with the documents, and older catalogs are ignored. So a bucket that the newest catalog lacks
+//! was dropped, and a new stream never lacks an index that an earlier one has carried.
 
 mod bucket_ids;
 mod catalog;

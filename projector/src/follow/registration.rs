@@ -1,4 +1,4 @@
-//! Registers the projector and sends its heartbeats.
+//! The task that registers the projector with the coordinators and sends its heartbeats.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Reports the durable positions of the buckets (SYNC).
+//! The task that reports the durable positions of the buckets to the coordinators. This report is
+//! named SYNC.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -7,51 +8,52 @@ use std::time::Duration;
 
 use proto::lock::lock;
 use proto::model::ids::{BucketId, LocalIndexId, NodeId};
-use proto::model::joint::HalvedCommit;
+use proto::model::joint::PartlyLostCommit;
 use proto::model::left_out::LeftOut;
 use proto::rpc::api::{BucketReport, Directory, SyncReply, SyncReport};
 
-use super::retry::{new_retry, report};
+use super::retry::{log_failure, new_retry};
 use crate::projector::Projector;
 use crate::source::registry::source_of_kind;
 
-/// Interval in which all positions are reported even without changes, because a new leader of the
-/// coordinators has none of them.
+/// The interval at which all positions are reported, even without changes. A coordinator that has
+/// just become the leader has none of them.
 const SYNC_ALL: Duration = Duration::from_millis(500);
 
-/// The maximum number of halved commits in a report.
+/// The maximum number of halved commits in a report. A commit over several buckets is halved if
+/// one of the buckets has lost its mutations.
 const HALVED_MAX: usize = 256;
 
 /// The pause between two SYNC reports: well below the interval of new epochs.
 const SYNC_PAUSE: Duration = Duration::from_millis(2);
 
-/// The interface of a projector that SYNC uses.
+/// The interface through which SYNC reads the state of a projector.
 pub trait Reporter: Send + Sync + 'static {
     /// The node id of the projector.
     fn node(&self) -> NodeId;
     /// Returns the clients of the other services.
     fn directory(&self) -> &Arc<dyn Directory>;
-    /// Waits until a bucket has changed since [`Self::take_changed`].
+    /// Waits until a bucket has changed since the last call of [`Self::take_changed`].
     fn wait_changed(&self) -> impl Future<Output = ()> + Send;
-    /// Returns the buckets that have changed since the last call.
+    /// Returns the buckets that have changed since the last call of this function.
     fn take_changed(&self) -> BTreeSet<BucketId>;
     /// The ids of all buckets.
     fn bucket_ids(&self) -> BTreeSet<BucketId>;
-    /// Runs `read`, which reads several buckets, at one moment: all earlier changes are included in
-    /// all of them.
-    fn at_once<T>(&self, read: impl FnOnce() -> T) -> T {
+    /// Runs `read`, which reads several buckets, as of one moment: no change is included in one
+    /// bucket and missing in another.
+    fn read_at_one_moment<T>(&self, read: impl FnOnce() -> T) -> T {
         read()
     }
-    /// Returns the report of a bucket; `None` if there is nothing to report.
-    fn durable(&self, bucket: BucketId) -> Option<BucketReport>;
-    /// The documents that indexes have left out.
+    /// Returns the durable positions of a bucket; `None` if there is nothing to report.
+    fn bucket_report(&self, bucket: BucketId) -> Option<BucketReport>;
+    /// Returns, for each index, how many documents it has left out.
     fn left_out(&self) -> Vec<(LocalIndexId, LeftOut)>;
-    /// The commits over several buckets that were found to be halved.
-    fn halved(&self) -> Vec<HalvedCommit> {
+    /// Returns the commits over several buckets of which one bucket has lost its mutations.
+    fn halved_commits(&self) -> Vec<PartlyLostCommit> {
         Vec::new()
     }
-    /// Applies the leader's answer.
-    fn confirm(&self, reply: &SyncReply);
+    /// Applies the coordinator's answer to a report.
+    fn apply_sync_reply(&self, reply: &SyncReply);
 }
 
 /// Sends SYNC for each changed bucket, and regularly for all, after the first catalog has arrived.
@@ -78,25 +80,25 @@ pub async fn report_changes(projector: &impl Reporter) -> Infallible {
                 due.extend(projector.bucket_ids());
             }
         }
-        let buckets: Vec<_> = projector.at_once(|| {
+        let buckets: Vec<_> = projector.read_at_one_moment(|| {
             due.append(&mut projector.take_changed());
-            due.iter().filter_map(|id| projector.durable(*id)).collect()
+            due.iter().filter_map(|id| projector.bucket_report(*id)).collect()
         });
         if buckets.is_empty() {
             due.clear();
             continue;
         }
-        let (left_out, halved) = (projector.left_out(), projector.halved());
+        let (left_out, halved) = (projector.left_out(), projector.halved_commits());
         let report_of = SyncReport { projector: projector.node(), buckets, left_out, halved };
         match projector.directory().coordinator().sync(report_of).await {
             Ok(reply) => {
-                projector.confirm(&reply);
+                projector.apply_sync_reply(&reply);
                 due.clear();
                 retry.reset();
                 tokio::time::sleep(SYNC_PAUSE).await;
             }
             Err(error) => {
-                report("SYNC", &error);
+                log_failure("SYNC", &error);
                 retry.pause().await;
                 // A failed report is repeated without waiting for a change.
                 all_at = tokio::time::Instant::now();
@@ -126,13 +128,13 @@ impl Reporter for Projector {
         Self::bucket_ids(self)
     }
 
-    fn at_once<T>(&self, read: impl FnOnce() -> T) -> T {
+    fn read_at_one_moment<T>(&self, read: impl FnOnce() -> T) -> T {
         let _showing = lock(&self.writer.showing);
         read()
     }
 
-    fn durable(&self, bucket: BucketId) -> Option<BucketReport> {
-        let bucket = self.find(bucket).filter(|bucket| bucket.info.source.reports())?;
+    fn bucket_report(&self, bucket: BucketId) -> Option<BucketReport> {
+        let bucket = self.find(bucket).filter(|bucket| bucket.info.source.reports_position())?;
         bucket.check_open().ok()?;
         bucket.report()
     }
@@ -147,15 +149,16 @@ impl Reporter for Projector {
         counters.all()
     }
 
-    fn halved(&self) -> Vec<HalvedCommit> {
+    fn halved_commits(&self) -> Vec<PartlyLostCommit> {
         let buckets = self.bucket_ids().into_iter().filter_map(|id| self.find(id));
-        let mut halved: Vec<_> = buckets.flat_map(|bucket| bucket.halved()).collect();
+        let mut halved: Vec<_> = buckets.flat_map(|bucket| bucket.halved_commits()).collect();
         halved.truncate(HALVED_MAX);
         halved
     }
 
-    /// Passes the epoch that is durable on all copies to each source.
-    fn confirm(&self, reply: &SyncReply) {
+    /// Informs the source of each bucket that all mutations up to an epoch are durable on all
+    /// copies of the bucket's indexes.
+    fn apply_sync_reply(&self, reply: &SyncReply) {
         for (id, epoch) in &reply.durable {
             let Some(bucket) = self.find(*id) else { continue };
             if let Some(mark) = bucket.newest_epoch_until(*epoch) {

@@ -1,12 +1,12 @@
-//! The work of a bucket's writer when it receives a vbucket from another projector.
+//! The steps of a bucket's writer that copy a vbucket from its present owner to this projector.
 //!
 //! Mutations are appended to the stored ones. If the owner's log was purged, the documents are
-//! copied too. They are read from the owner piece by piece, each piece as of its own moment, while
-//! the log is copied from the purge point on. A document includes all mutations before the moment
-//! at which it was read, and the log contains all later ones in order. So all documents are correct
-//! once the log has reached the end that the vbucket had when the last document was read. The batch
-//! that reaches it gives the vbucket its branches. Until then the vbucket is partial
-//! ([`is_partial`]), and a process that finds it partial restarts the copy.
+//! copied too. Each message with documents shows them at a different moment. At the same time the
+//! log is copied, from the purge point on. A document includes all mutations before the moment at
+//! which it was read, and the log contains all later ones in order. So all documents are correct
+//! once the log has reached the end that the vbucket had when the last document was read. The
+//! last step, which reaches that end, also stores the vbucket's branches. Until then the vbucket
+//! is partial ([`is_partial`]), and a process that finds it partial restarts the copy.
 
 use std::sync::Arc;
 
@@ -22,29 +22,30 @@ use documents::document_store::{Batch, StoredDocument};
 use documents::mutation::Mutation;
 use documents::record::is_partial;
 
-/// A piece of a vbucket's log.
+/// A range of a vbucket's log that is copied from the owner.
 pub struct LogPiece {
-    /// Mutations that follow the vbucket's last stored one.
+    /// The mutations of the range; the first one follows the vbucket's last stored mutation.
     pub mutations: Vec<Mutation>,
-    /// The branches that begin at or before the last mutation; empty while the vbucket stays partial.
+    /// The branches that begin at or before the last mutation; empty while the vbucket stays
+    /// partial.
     pub branches: Branches,
-    /// Branches that were begun and have no mutations any more.
+    /// Branches that a producer has begun, and that have no mutations any more.
     pub given_up: Branches,
-    /// The producer's open commits that have mutations in the vbucket.
+    /// The open commits of the producer's transactions that have mutations in the vbucket.
     pub pushed: Vec<PushedCommit>,
 }
 
 impl Writer {
-    /// Starts a vbucket whose log the owner has purged up to a seqno. Its documents must be copied
-    /// next.
-    pub fn begin_documents(
+    /// Starts the copy of a vbucket whose log the owner has purged up to a seqno. The next step
+    /// must copy its documents.
+    pub fn begin_document_copy(
         &self,
         bucket: &Bucket,
         transfer: &HandOver,
         purged: Seqno,
     ) -> Result<()> {
         let _gate = bucket.gate.close();
-        check_joining(bucket, transfer)?;
+        check_hand_over_pending(bucket, transfer)?;
         let vbucket = transfer.vbucket;
         let mut branches = bucket.branches();
         branches[usize::from(vbucket.0)].clear();
@@ -54,15 +55,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Stores documents as of one moment at the owner.
-    pub fn copy_documents(
+    /// Stores documents of a vbucket, which the owner has read as of one moment.
+    pub fn store_copied_documents(
         &self,
         bucket: &Bucket,
         transfer: &HandOver,
         documents: &[StoredDocument],
     ) -> Result<()> {
         let _gate = bucket.gate.close();
-        check_joining(bucket, transfer)?;
+        check_hand_over_pending(bucket, transfer)?;
         let end = bucket.durable().get(transfer.vbucket).seqno;
         if !is_partial(&bucket.branches()[usize::from(transfer.vbucket.0)], end) {
             return Err(Error::internal("documents of a vbucket that is not partial"));
@@ -70,10 +71,15 @@ impl Writer {
         self.store.put_documents(bucket.info.id, documents)
     }
 
-    /// Stores a piece of the log.
-    pub fn copy(&self, bucket: &Bucket, transfer: &HandOver, piece: LogPiece) -> Result<()> {
+    /// Stores a range of a vbucket's log.
+    pub fn store_log_range(
+        &self,
+        bucket: &Bucket,
+        transfer: &HandOver,
+        piece: LogPiece,
+    ) -> Result<()> {
         let _gate = bucket.gate.close();
-        check_joining(bucket, transfer)?;
+        check_hand_over_pending(bucket, transfer)?;
         let vbucket = transfer.vbucket;
         let LogPiece { mutations, branches: of_vbucket, given_up, pushed } = piece;
         let end = bucket.durable().get(vbucket).seqno;
@@ -91,7 +97,7 @@ impl Writer {
         let mutations: Vec<_> = mutations.into_iter().map(Arc::new).collect();
         let end = mutations.last().map_or(end, |mutation| mutation.seqno);
         // Epochs must not have a part of such a commit here before the others are there.
-        let commits = bucket.coming_pushed(vbucket, pushed)?;
+        let commits = bucket.steps_for_received(vbucket, pushed)?;
         let events = commits.clone();
         let batch = Batch { mutations, record: Some(record), commits };
         self.store.commit(bucket.info.id, batch).inspect_err(|_| self.failed.notify_one())?;
@@ -103,7 +109,7 @@ impl Writer {
 }
 
 /// Returns an error if the hand-over is no longer in progress.
-fn check_joining(bucket: &Bucket, transfer: &HandOver) -> Result<()> {
+fn check_hand_over_pending(bucket: &Bucket, transfer: &HandOver) -> Result<()> {
     let vbucket = transfer.vbucket;
     let is_pending = bucket.assignment().transfer_of(vbucket) == Some(transfer);
     if bucket.is_removed() || !is_pending || bucket.ownership().owned.contains(vbucket) {

@@ -1,4 +1,5 @@
-//! The owner's side of a hand-over: answers the requests of the target.
+//! The side of a hand-over at the owner of a vbucket: answers the requests of the target, which
+//! is the projector that becomes the next owner.
 
 use std::sync::Arc;
 
@@ -10,14 +11,17 @@ use proto::rpc::api::{
 };
 use proto::{Error, Result};
 
-use super::pieces::{check_kept, check_place, mutations, next_documents};
+use super::pieces::{check_not_purged, check_position, next_documents, read_mutations};
 use crate::projector::Projector;
 use crate::source::Mutation;
 use crate::source::view::bucket::Bucket;
 use documents::ownership::Ownership;
 
-/// Returns the next piece that the target requests.
-pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<HandOverPiece> {
+/// Answers a request of the target for the next range of the log, or the next documents.
+pub async fn answer_target(
+    projector: &Projector,
+    request: HandOverRequest,
+) -> Result<HandOverPiece> {
     let HandOverRequest { bucket, transfer, after, seen, wanted, release } = request;
     let bucket = projector.bucket(bucket).await?;
     let vbucket = transfer.vbucket;
@@ -28,7 +32,7 @@ pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<Ha
     if release {
         let owner = Arc::clone(&bucket);
         projector
-            .exclusively(owner, move |writer, bucket| writer.release(bucket, &transfer))
+            .run_exclusively(owner, move |writer, bucket| writer.release_vbucket(bucket, &transfer))
             .await?;
     }
     let (_, losses) = bucket.logs();
@@ -37,34 +41,35 @@ pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<Ha
     let (history, documents) = match wanted {
         HandOverRequestKind::Mutations => (bucket.history(), None),
         HandOverRequestKind::Documents(behind) => {
-            let (history, documents) = documents(projector, &bucket, vbucket, behind).await?;
+            let (history, documents) = read_documents(projector, &bucket, vbucket, behind).await?;
             (history, Some(documents))
         }
     };
     // The commits are read after the end, so none with a part before it is missing.
-    let open = bucket.open_pushed(vbucket);
+    let open = bucket.open_pushed_in(vbucket);
     let given_up = bucket.record().given_up.remove(&vbucket).unwrap_or_default();
-    check_place(&history, vbucket, after)?;
-    check_place(&history, vbucket, seen)?;
+    check_position(&history, vbucket, after)?;
+    check_position(&history, vbucket, seen)?;
     let end = history.durable.get(vbucket);
     let branches = history.logs.get(vbucket).cloned().unwrap_or_default();
     let read = match documents {
-        None => mutations(projector, &bucket, (vbucket, after.seqno, end.seqno)).await?,
+        None => read_mutations(projector, &bucket, (vbucket, after.seqno, end.seqno)).await?,
         Some(_) => Vec::new(),
     };
     check_unchanged(&bucket, vbucket, &ownership, losses)?;
     if documents.is_none() {
-        check_kept(&read, (vbucket, after.seqno, end.seqno))?;
+        check_not_purged(&read, (vbucket, after.seqno, end.seqno))?;
     }
-    let mutations = read.iter().map(|mutation| pushed(mutation, vbucket, &branches)).collect();
+    let mutations =
+        read.iter().map(|mutation| to_push_mutation(mutation, vbucket, &branches)).collect();
     let released = ownership.released.contains(vbucket);
     let piece =
         HandOverPiece { mutations, documents, branches, given_up, pushed: open, end, released };
     Ok(piece)
 }
 
-/// Converts a mutation into the form of a push.
-fn pushed(mutation: &Mutation, vbucket: VbucketId, branches: &Branches) -> PushMutation {
+/// Converts a mutation into the form in which a producer pushes it.
+fn to_push_mutation(mutation: &Mutation, vbucket: VbucketId, branches: &Branches) -> PushMutation {
     let vbuuid = branch_of(branches, mutation.seqno);
     PushMutation {
         vbucket,
@@ -75,8 +80,8 @@ fn pushed(mutation: &Mutation, vbucket: VbucketId, branches: &Branches) -> PushM
     }
 }
 
-/// Returns an error if the vbucket was not owned all the time since `before`, or if history was
-/// lost.
+/// Returns an error if this projector has not owned the vbucket all the time since `before`, or
+/// if history was lost in that time.
 fn check_unchanged(
     bucket: &Bucket,
     vbucket: VbucketId,
@@ -93,8 +98,9 @@ fn check_unchanged(
     Ok(())
 }
 
-/// Returns the next documents, and the history at the moment of their snapshot.
-async fn documents(
+/// Returns the next documents of a vbucket, and the history as of the moment at which they were
+/// read.
+async fn read_documents(
     projector: &Projector,
     bucket: &Arc<Bucket>,
     vbucket: VbucketId,
@@ -106,7 +112,7 @@ async fn documents(
         let extents = store.extents(at.info.id)?;
         let purged = extents.get(usize::from(vbucket.0)).map_or(Seqno(0), |extent| extent.purged);
         let (history, snapshot) = {
-            let _gate = at.gate.shown();
+            let _gate = at.gate.hold_publication();
             (at.history(), store.snapshot_after(at.info.id, behind.as_deref())?)
         };
         let is_wanted = |id: &str| vbucket_of(id, at.info.vbuckets) == vbucket;

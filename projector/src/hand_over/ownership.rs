@@ -1,17 +1,18 @@
-//! The work of a bucket's writer when the ownership of vbuckets changes
+//! The steps of a bucket's writer that change which vbuckets this projector owns
 //! ([`proto::model::assignment`] has the steps of a hand-over).
 //!
-//! The set of *owned* vbuckets is determined by the catalog alone; for a version of a data set it
-//! has the partitions that are complete on this projector. It is durable in the bucket's record, so
-//! that a projector that starts without a coordinator continues with its last ownership. A
-//! *released* vbucket is the projector's own promise to the target of a hand-over. The release is
-//! durable before the promise is given, and is valid while the catalog has the hand-over.
+//! The *owned* vbuckets are determined by the catalog alone. In a version of a data set, only
+//! partitions that are complete on this projector are owned. The set is durable in the bucket's
+//! record, so that a projector that starts without a coordinator continues with its last
+//! ownership. A *released* vbucket accepts no more mutations: the projector has promised that to
+//! the target of a hand-over. The release is durable before the promise is given, and is valid
+//! while the catalog has the hand-over.
 //!
-//! A vbucket that is being received (`copying.rs`) is stored like any other, but not visible before
-//! it is owned: streams, snapshots and histories cover only owned vbuckets. Abandoned copies, and
-//! vbuckets that moved away, are removed when the catalog allows it (`removing.rs`).
+//! A vbucket that is being received (`copying.rs`) is stored like any other, but not visible
+//! before it is owned: streams, snapshots and histories cover only owned vbuckets. Abandoned
+//! copies, and vbuckets that moved away, are removed when the catalog allows it (`removing.rs`).
 //!
-//! These changes run exclusively, between two groups of the bucket.
+//! These steps run while no group of the bucket is in progress.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ use documents::ownership::Ownership;
 use documents::record::is_partial;
 
 impl Writer {
-    /// Applies the vbucket owners in the catalog.
+    /// Changes the owned vbuckets of a bucket to those that the catalog assigns to the projector.
     pub fn change_ownership(
         &self,
         bucket: &Bucket,
@@ -34,11 +35,12 @@ impl Writer {
         projector: NodeId,
     ) -> Result<()> {
         let _gate = bucket.gate.close();
-        self.own(bucket, assignment, projector)
+        self.apply_assignment(bucket, assignment, projector)
     }
 
-    /// Changes the ownership; the caller has closed the gate.
-    pub fn own(
+    /// Changes the owned vbuckets like [`Self::change_ownership`], for a caller that has closed
+    /// the gate.
+    pub fn apply_assignment(
         &self,
         bucket: &Bucket,
         assignment: &Arc<VbucketAssignment>,
@@ -52,7 +54,7 @@ impl Writer {
         let (source, branches) = (source_of_kind(bucket.info.source), bucket.branches());
         let can_serve = |v: &VbucketId| source.can_serve(&branches[usize::from(v.0)]);
         ownership.owned = ownership.owned.iter().filter(can_serve).collect();
-        self.empty_parts(bucket, &ownership)?;
+        self.empty_partial_vbuckets(bucket, &ownership)?;
         if ownership != *before {
             self.store.put_records(&[bucket.record_with(bucket.branches(), ownership.clone())])?;
         }
@@ -61,9 +63,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Empties partial vbuckets before they become visible. An owned vbucket is partial only if the
-    /// disk is older than the catalog. Then its producer pushes it again.
-    fn empty_parts(&self, bucket: &Bucket, ownership: &Ownership) -> Result<()> {
+    /// Removes the data of partial vbuckets that become owned, before they are visible. An owned
+    /// vbucket is partial only if the disk is older than the catalog. Its producer then pushes
+    /// the data again.
+    fn empty_partial_vbuckets(&self, bucket: &Bucket, ownership: &Ownership) -> Result<()> {
         let (durable, branches) = (bucket.durable(), bucket.branches());
         let part = |vbucket: &VbucketId| {
             is_partial(&branches[usize::from(vbucket.0)], durable.get(*vbucket).seqno)
@@ -79,8 +82,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes a vbucket refuse mutations as long as its hand-over lasts.
-    pub fn release(&self, bucket: &Bucket, transfer: &HandOver) -> Result<()> {
+    /// Makes a vbucket refuse mutations until the end of its hand-over.
+    pub fn release_vbucket(&self, bucket: &Bucket, transfer: &HandOver) -> Result<()> {
         let _gate = bucket.gate.close();
         if bucket.is_removed() {
             return Err(bucket.removed_error());

@@ -1,4 +1,5 @@
-//! The pieces of a vbucket's log and documents that another projector requests: in a hand-over, or for its copy of the bucket.
+//! Reads a vbucket's log and documents for another projector: for a hand-over, or for a copy of
+//! the bucket. Each answer has a limited size.
 
 use std::sync::Arc;
 
@@ -12,17 +13,18 @@ use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
 use crate::source::{DocumentSnapshot, LogRange, Mutation, StoredDocument};
 
-/// The approximate size of a piece in bytes.
+/// The approximate size of an answer in bytes.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// The limit of the documents, of all vbuckets, that are read for one piece, in bytes.
+/// The limit in bytes of the documents that are read for one answer, including documents of other
+/// vbuckets, which are skipped.
 const LOOK_AT_BYTES: usize = 16 << 20;
 /// The size in bytes of one read of documents.
 const CHUNK_BYTES: usize = 512 << 10;
 
-/// Returns an error if a position of the target is no longer in the history. Both sides use branch
-/// 0 for branches that are no longer known.
-pub fn check_place(history: &SourceHistory, vbucket: VbucketId, at: Position) -> Result<()> {
+/// Returns an error if a position of the requesting projector is not in this projector's history
+/// any more. A branch that is no longer known counts as branch 0 on both sides.
+pub fn check_position(history: &SourceHistory, vbucket: VbucketId, at: Position) -> Result<()> {
     let end = history.durable.get(vbucket).seqno;
     let is_there = at.seqno.0 == 0
         || (at.seqno <= end && history.logs.branch_of(vbucket, at.seqno) == at.vbuuid);
@@ -36,9 +38,9 @@ pub fn check_place(history: &SourceHistory, vbucket: VbucketId, at: Position) ->
     Err(Error::new(ErrorCode::OutOfOrder, what))
 }
 
-/// Returns mutations of a vbucket from the beginning of a range: all of them or about four
-/// megabytes.
-pub async fn mutations(
+/// Returns the mutations of a range of a vbucket's log: all of them, or the first ones with about
+/// four megabytes.
+pub async fn read_mutations(
     projector: &Projector,
     bucket: &Bucket,
     (vbucket, after, to): (VbucketId, Seqno, Seqno),
@@ -51,9 +53,10 @@ pub async fn mutations(
     projector.env.blocking(move || store.read_log(range, PIECE_BYTES)).await
 }
 
-/// Returns an error unless the mutations begin right after a position, or the position is the end.
-/// A log may be purged up to its end.
-pub fn check_kept(
+/// Returns an error if mutations after a position were purged: then the read ones do not begin
+/// directly after the position. Without any mutations the position must be the end of the log,
+/// which may be purged entirely.
+pub fn check_not_purged(
     read: &[Arc<Mutation>],
     (vbucket, after, end): (VbucketId, Seqno, Seqno),
 ) -> Result<()> {
@@ -65,8 +68,8 @@ pub fn check_kept(
     Err(Error::new(ErrorCode::HistoryPurged, what))
 }
 
-/// Returns documents for which `is_wanted` is true, and the id after which to continue; `None` at
-/// the end.
+/// Reads the next documents of a snapshot, and returns those for which `is_wanted` is true. Also
+/// returns the id after which the next call must continue; `None` at the end.
 pub fn next_documents(
     mut snapshot: Box<dyn DocumentSnapshot>,
     is_wanted: impl Fn(&str) -> bool,

@@ -1,5 +1,5 @@
-//! The work of a bucket's writer when it removes a vbucket: one with another owner, an abandoned
-//! copy, or one that is copied again.
+//! The step of a bucket's writer that removes a vbucket: because another projector owns it,
+//! because its copy was abandoned, or because it is copied again.
 //!
 //! The vbucket loses its branches, its documents and its log in one step.
 
@@ -10,20 +10,21 @@ use proto::{Error, Result};
 use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 
-/// A vbucket to remove, and the reason.
+/// A vbucket to remove, and the reason for that.
 #[derive(Clone, Copy, Debug)]
 pub struct Removal {
     /// The vbucket to remove.
     pub vbucket: VbucketId,
     /// The node id of this projector.
     pub projector: NodeId,
-    /// True if the vbucket is removed for a new copy that is being handed over to this projector;
-    /// false for a clean-up. A clean-up does not begin during a hand-over, and a new copy only
-    /// then.
+    /// True if the vbucket is removed because it is copied again in a hand-over to this
+    /// projector. False if it is removed because it is not needed. The first is allowed only
+    /// during such a hand-over, the second only without one.
     pub for_new_copy: bool,
 }
 
 impl Removal {
+    /// Returns an error if the vbucket must not be removed for this reason.
     fn check(&self, bucket: &Bucket) -> Result<()> {
         let Self { vbucket, projector, for_new_copy } = *self;
         let assignment = bucket.assignment();
@@ -36,7 +37,7 @@ impl Removal {
     }
 }
 
-/// True if the vbucket is being handed over to the projector.
+/// Returns true if the vbucket is being handed over to the projector.
 pub fn is_joining(assignment: &VbucketAssignment, vbucket: VbucketId, projector: NodeId) -> bool {
     assignment.transfer_of(vbucket).is_some_and(|transfer| transfer.to == projector)
 }

@@ -1,4 +1,4 @@
-//! The task that removes vbuckets which this projector does not need any more.
+//! The task that removes the data of vbuckets which this projector does not need any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::source::view::bucket::Bucket;
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Removes vbuckets that have moved away and abandoned copies, after each change of the catalog.
-/// Runs until cancelled; safe to cancel at any await, because the next process removes the
-/// remaining ones.
-pub async fn remove_gone(projector: Arc<Projector>) -> &'static str {
+/// Removes vbuckets that have moved to another owner, and abandoned copies of vbuckets, after
+/// each change of the catalog. Runs until cancelled; safe to cancel at any await, because the
+/// next process removes the remaining ones.
+pub async fn remove_unneeded(projector: Arc<Projector>) -> &'static str {
     let mut catalogs = projector.catalog.subscribe();
     while catalogs.changed().await.is_ok() {
-        while let Err(error) = remove_all_gone(&projector).await {
+        while let Err(error) = remove_all_unneeded(&projector).await {
             tracing::debug!(%error, "removing vbuckets failed; retrying");
             tokio::time::sleep(RETRY).await;
         }
@@ -27,7 +27,7 @@ pub async fn remove_gone(projector: Arc<Projector>) -> &'static str {
     "the catalog's channel was closed"
 }
 
-async fn remove_all_gone(projector: &Projector) -> Result<()> {
+async fn remove_all_unneeded(projector: &Projector) -> Result<()> {
     let me = projector.config.node.id;
     for bucket in projector.bucket_ids() {
         let Some(bucket) = projector.find(bucket) else { continue };
@@ -58,5 +58,7 @@ pub(super) async fn remove(
         return Ok(());
     }
     let at = Arc::clone(bucket);
-    projector.exclusively(at, move |writer, bucket| writer.remove_vbucket(bucket, removal)).await
+    projector
+        .run_exclusively(at, move |writer, bucket| writer.remove_vbucket(bucket, removal))
+        .await
 }

@@ -1,5 +1,5 @@
-//! The target's side of a hand-over: receives the vbuckets that the catalog assigns to this
-//! projector.
+//! The side of a hand-over at the target: copies the vbuckets that the catalog assigns to this
+//! projector from their present owners.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use proto::rpc::api::{
     HandOverDocuments, HandOverPiece, HandOverRequest, HandOverRequestKind, HandedDocument,
     ProjectorApi, PushMutation,
 };
-use proto::rpc::command::{Command, HandedOver, Outcome, Proposal, RequestId};
+use proto::rpc::command::{Command, FinishHandOver, Outcome, Proposal, RequestId};
 use proto::{Error, ErrorCode, Result};
 
 use super::copying::LogPiece;
@@ -26,8 +26,8 @@ use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 use crate::source::{Mutation, StoredDocument};
 
-/// The number of missing mutations at or below which the owner is requested to release a vbucket: a
-/// few milliseconds of work.
+/// The number of missing mutations from which on the target requests the owner to release a
+/// vbucket: it can copy that many in a few milliseconds.
 const LAST_PIECE_MUTATIONS: u64 = 1_000;
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_millis(200);
@@ -35,25 +35,26 @@ const RETRY: Duration = Duration::from_millis(200);
 /// The progress of a hand-over in this process.
 #[derive(Default)]
 struct TransferProgress {
-    /// The state of the copy of documents, while it lasts.
+    /// The progress of copying the documents; `None` while only the log is copied.
     documents: Option<DocumentCopy>,
-    /// True if all mutations are stored and the owner accepts no more.
+    /// True if all mutations of the vbucket are stored and the owner accepts no more.
     is_whole: bool,
 }
 
-/// A partial vbucket whose documents are being copied.
+/// The progress of copying the documents of a vbucket, which is partial meanwhile.
 #[derive(Default)]
 struct DocumentCopy {
-    /// The end of the copied log; `None` before the purge point is received.
+    /// The end of the copied part of the log; `None` before the purge point is received.
     after: Option<Position>,
-    /// True if all documents were read. Otherwise the copy continues after `after`.
+    /// True if all documents were copied. Otherwise the copy continues after the id in `behind`.
     are_read: bool,
     behind: Option<String>,
     /// The end of the vbucket at the owner when documents were last read.
     seen: Position,
 }
 
-/// Takes over one vbucket after another. Runs until cancelled; safe to cancel at any await.
+/// Copies the vbuckets that are handed over to this projector, and requests their ownership, one
+/// vbucket after another. Runs until cancelled; safe to cancel at any await.
 pub async fn take_over_all(projector: Arc<Projector>) -> &'static str {
     let mut catalogs = projector.catalog.subscribe();
     let client = projector.env.random.next_u64();
@@ -89,7 +90,7 @@ pub async fn take_over_all(projector: Arc<Projector>) -> &'static str {
     }
 }
 
-/// Waits a little until the catalog shows the end of a hand-over.
+/// Waits, with a time limit, until the catalog shows that a hand-over has ended.
 async fn wait_for_catalog(projector: &Projector, bucket: BucketId, transfer: HandOver) {
     let look = |catalog: Option<&proto::model::catalog::Catalog>| {
         let assignment =
@@ -136,14 +137,14 @@ async fn take_over(
 ) -> Result<()> {
     let bucket = projector.bucket(id).await?;
     let source = projector.directory.projector(owner);
-    let mut target = Target { projector, bucket, transfer, source };
+    let mut target = VbucketTransfer { projector, bucket, transfer, source };
     // A complete copy stays, whatever becomes of the old owner, because the request to become the owner may be in
     // flight.
     if !progress.is_whole {
         target.copy_all(progress).await?;
         progress.is_whole = true;
     }
-    let command = Command::HandedOver(HandedOver { bucket: id, number: transfer.number });
+    let command = Command::FinishHandOver(FinishHandOver { bucket: id, number: transfer.number });
     let proposal = Proposal::from(command).with_request(request);
     match projector.directory.coordinator().propose(proposal).await?.outcome {
         Outcome::Refused(error) => Err(error),
@@ -151,19 +152,19 @@ async fn take_over(
     }
 }
 
-/// The copy of one vbucket that this projector receives.
-struct Target<'p> {
+/// The copy of one vbucket from its owner to this projector.
+struct VbucketTransfer<'p> {
     projector: &'p Projector,
     bucket: Arc<Bucket>,
     transfer: HandOver,
     source: Arc<dyn ProjectorApi>,
 }
 
-impl Target<'_> {
-    /// Copies pieces until the owner has released the vbucket and all of its mutations are stored.
+impl VbucketTransfer<'_> {
+    /// Copies the vbucket until the owner has released it and all of its mutations are stored.
     async fn copy_all(&mut self, progress: &mut TransferProgress) -> Result<()> {
         if progress.documents.is_none() && self.bucket.is_partial(self.transfer.vbucket) {
-            self.begin_anew().await?;
+            self.remove_copied_data().await?;
         }
         let mut release = false;
         let error = loop {
@@ -176,7 +177,7 @@ impl Target<'_> {
         if matches!(error.code, ErrorCode::OutOfOrder | ErrorCode::HistoryPurged) {
             tracing::debug!(vbucket = %self.transfer.vbucket, %error, "a partial copy of a vbucket is dropped");
             progress.documents = None;
-            self.begin_anew().await?;
+            self.remove_copied_data().await?;
             let is_purged = error.code == ErrorCode::HistoryPurged;
             progress.documents = is_purged.then(DocumentCopy::default);
         }
@@ -184,21 +185,22 @@ impl Target<'_> {
         Err(error)
     }
 
-    async fn begin_anew(&self) -> Result<()> {
+    /// Removes the data of the vbucket that was copied so far.
+    async fn remove_copied_data(&self) -> Result<()> {
         let (vbucket, projector) = (self.transfer.vbucket, self.projector.config.node.id);
         let removal = Removal { vbucket, projector, for_new_copy: true };
         remove(self.projector, &self.bucket, removal).await
     }
 
-    /// Copies the next one or two pieces. Returns true when all mutations of the vbucket are
-    /// stored.
+    /// Requests and stores the next part of the log, and of the documents if these are copied.
+    /// Returns true when all mutations of the vbucket are stored.
     async fn copy_some(&self, progress: &mut TransferProgress, release: &mut bool) -> Result<bool> {
         if let Some(documents) = &mut progress.documents {
             if !documents.are_read {
                 self.copy_documents(documents).await?;
             }
             let is_whole = match documents.after {
-                Some(after) => self.copy_beside(documents, after).await?,
+                Some(after) => self.copy_log_meanwhile(documents, after).await?,
                 // The log has no purge point any more.
                 None => true,
             };
@@ -208,11 +210,11 @@ impl Target<'_> {
             return Ok(false);
         }
         let after = self.bucket.durable().get(self.transfer.vbucket);
-        let piece = self.ask((after, Position::default()), None, *release).await?;
+        let piece = self.request_piece((after, Position::default()), None, *release).await?;
         let reached = piece.mutations.last().map_or(after.seqno, |last| last.position.seqno);
         let left = piece.end.seqno.0 - reached.0.min(piece.end.seqno.0);
         let is_last = (piece.released || plant::is(Plant::NotReleased)) && left == 0;
-        self.copy(piece, after.seqno, true).await?;
+        self.store_piece(piece, after.seqno, true).await?;
         if reached == after.seqno && left > 0 {
             return Err(Error::unavailable("the owner has no more of the log yet"));
         }
@@ -220,7 +222,8 @@ impl Target<'_> {
         Ok(is_last)
     }
 
-    async fn ask(
+    /// Sends a request to the owner of the vbucket.
+    async fn request_piece(
         &self,
         (after, seen): (Position, Position),
         documents: Option<Option<String>>,
@@ -233,10 +236,10 @@ impl Target<'_> {
         self.source.hand_over(request).await
     }
 
-    /// Copies the next documents. The first piece also contains the purge point.
+    /// Requests and stores the next documents. The first answer also contains the purge point.
     async fn copy_documents(&self, known: &mut DocumentCopy) -> Result<()> {
         let place = (known.after.unwrap_or_default(), known.seen);
-        let piece = self.ask(place, Some(known.behind.clone()), false).await?;
+        let piece = self.request_piece(place, Some(known.behind.clone()), false).await?;
         let transfer = self.transfer;
         let Some(HandOverDocuments { documents, next, purged }) = piece.documents else {
             return Err(Error::internal("the owner sent no documents"));
@@ -245,34 +248,39 @@ impl Target<'_> {
             if purged.0 == 0 {
                 return Ok(());
             }
-            self.exclusively(move |writer, b| writer.begin_documents(b, &transfer, purged)).await?;
+            self.run_exclusively(move |writer, b| writer.begin_document_copy(b, &transfer, purged))
+                .await?;
             known.after =
                 Some(Position { vbuuid: branch_of(&piece.branches, purged), seqno: purged });
         }
         let stored =
             |HandedDocument { id, seqno, document }| StoredDocument { id, seqno, document };
         let documents: Vec<_> = documents.into_iter().map(stored).collect();
-        self.exclusively(move |writer, b| writer.copy_documents(b, &transfer, &documents)).await?;
+        self.run_exclusively(move |writer, b| {
+            writer.store_copied_documents(b, &transfer, &documents)
+        })
+        .await?;
         (known.are_read, known.behind, known.seen) = (next.is_none(), next, piece.end);
         Ok(())
     }
 
-    /// Copies a piece of the log during the copy of the documents. Returns true once the vbucket is
-    /// complete up to some position.
-    async fn copy_beside(&self, known: &mut DocumentCopy, after: Position) -> Result<bool> {
-        let piece = self.ask((after, known.seen), None, false).await?;
+    /// Requests and stores the next range of the log while the documents are copied too. Returns
+    /// true once the vbucket is complete.
+    async fn copy_log_meanwhile(&self, known: &mut DocumentCopy, after: Position) -> Result<bool> {
+        let piece = self.request_piece((after, known.seen), None, false).await?;
         let reached = piece.mutations.last().map_or(after, |last| last.position);
         let is_whole = known.are_read && reached.seqno >= known.seen.seqno;
         if !is_whole && known.are_read && reached == after {
             return Err(Error::unavailable("the owner has no more of the log yet"));
         }
-        self.copy(piece, after.seqno, is_whole).await?;
+        self.store_piece(piece, after.seqno, is_whole).await?;
         known.after = Some(reached);
         Ok(is_whole)
     }
 
-    /// Stores a piece of the log that begins after a position.
-    async fn copy(&self, piece: HandOverPiece, after: Seqno, is_whole: bool) -> Result<()> {
+    /// Stores a range of the log that begins after a seqno. `is_whole` is true if the range makes
+    /// the vbucket complete.
+    async fn store_piece(&self, piece: HandOverPiece, after: Seqno, is_whole: bool) -> Result<()> {
         let of =
             |PushMutation { vbucket, position: Position { seqno, .. }, id, kind, document }| {
                 Mutation::new((vbucket, seqno), Arc::from(id), kind, document)
@@ -284,13 +292,13 @@ impl Target<'_> {
         branches.retain(|(_, began)| is_whole && Seqno(*began) <= end);
         let piece = LogPiece { mutations, branches, given_up, pushed };
         let transfer = self.transfer;
-        self.exclusively(move |writer, b| writer.copy(b, &transfer, piece)).await
+        self.run_exclusively(move |writer, b| writer.store_log_range(b, &transfer, piece)).await
     }
 
-    async fn exclusively<T: Send + 'static>(
+    async fn run_exclusively<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Writer, &Bucket) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.projector.exclusively(Arc::clone(&self.bucket), work).await
+        self.projector.run_exclusively(Arc::clone(&self.bucket), work).await
     }
 }

@@ -1,13 +1,17 @@
 //! The entries of a document in one index.
 //!
-//! A document has no entry if the index's `WHERE` is not true for it, if the leading key part is MISSING (unless the
-//! index is declared INCLUDE MISSING), if the value of the array key is not a non-empty array, or if a key, the
-//! included values, all entries together or the cost of the index's expressions exceed their limit. Only the last case is
-//! logged and counted. Nothing is ever truncated.
+//! A document has no entry in an index if
 //!
-//! An array key repeats the other parts and the included values for each element, so the entries of a document may be
-//! many times as long as the document. The total is computed, and refused if it is too long, before the entries are
-//! built.
+//! - the index's `WHERE` is not true for it,
+//! - the leading key part is MISSING (unless the index is declared INCLUDE MISSING),
+//! - the value of the array key is not an array, or an empty one, or
+//! - a limit is exceeded: of a key, of the included values, of all entries together, or of the
+//!   cost of the index's expressions. Only this case is logged and counted. Nothing is ever
+//!   truncated.
+//!
+//! An array key repeats the other parts and the included values for each element, so the entries
+//! of a document may be many times as long as the document. The total length is computed before
+//! the entries are built, and entries that are too long are not built.
 
 use std::collections::BTreeSet;
 
@@ -22,11 +26,11 @@ use proto::value::key::{KEY_BYTES_MAX, encode_part};
 /// repeats the id, so with the longest ids they take 4 MiB.
 pub const ENTRIES_MAX: usize = 16_384;
 
-/// The size limit in bytes of all entries of a document in one index. It equals the longest
-/// document, so that a document in dozens of indexes fits in a message.
+/// The size limit in bytes of all entries of a document in one index. The longest document has
+/// the same size, so a document in dozens of indexes still fits in a message.
 pub const ENTRIES_BYTES_MAX: usize = 1 << 20;
 
-/// The entries of a document in one index.
+/// The entries of a document in one index: their keys, and the included values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentKeys {
     /// The encoded key parts of each entry, without the id.
@@ -35,7 +39,7 @@ pub struct DocumentKeys {
     pub include: Vec<u8>,
 }
 
-/// The limit that a document exceeds.
+/// The reason why an index leaves a document out: the limit that the document exceeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverLimit {
     /// The kind of the limit.
@@ -68,7 +72,7 @@ impl From<TooCostly> for OverLimit {
 }
 
 /// Returns the entries of a document in an index. The error names the limit that the document
-/// exceeds; `cost` has the cost limit of all expressions of the index.
+/// exceeds. `cost` counts the cost of the index's expressions, up to the limit of one document.
 pub fn document_keys(
     spec: &IndexSpec,
     id: &str,
@@ -93,10 +97,10 @@ pub fn document_keys(
     Ok(DocumentKeys { keys: parts.keys(), include })
 }
 
-/// The encoded key parts of a document before they are combined.
+/// The encoded parts of a document's keys, before they are combined into entries.
 struct KeyParts {
     before: Vec<u8>,
-    /// The distinct elements of the array part.
+    /// The distinct elements of the array part; `None` if no part of the key is an array.
     elements: Option<BTreeSet<Vec<u8>>>,
     after: Vec<u8>,
 }
@@ -133,7 +137,8 @@ impl KeyParts {
         check(EntriesTooLong, &all, bytes, ENTRIES_BYTES_MAX)
     }
 
-    /// Returns one key per distinct element of the array part, or one key without an array part.
+    /// Returns the keys: one per distinct element of the array part, or a single one if the index
+    /// has no array part.
     fn keys(self) -> Vec<Vec<u8>> {
         let Self { before, elements, after } = self;
         match elements {
@@ -157,7 +162,8 @@ fn encode(
     Ok(())
 }
 
-/// Encodes the key parts of a document; `None` if the document has no entry.
+/// Evaluates and encodes the key parts of a document; `None` if the document has no entry in the
+/// index.
 fn encode_parts(
     spec: &IndexSpec,
     scope: &DocumentScope<'_>,

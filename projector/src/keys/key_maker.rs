@@ -1,9 +1,10 @@
-//! Builds the key-versions of documents for one node.
+//! Builds the key-versions of documents for one node. A key-version is a document's version with
+//! its entries in the indexes of the node.
 //!
-//! A document is routed before it is evaluated: by its id, or by the expressions that the index is
-//! partitioned by. The predicate, the keys and the included values are evaluated only for a node
-//! that owns the slice, and so once for each copy instead of once for each node with any slice.
-//! Other nodes receive the empty state, or nothing, whatever the entries are. A document whose
+//! A document is routed before it is evaluated: by its id, or by the expressions that the index
+//! is partitioned by. The predicate, the keys and the included values are evaluated only for the
+//! nodes with a copy of the document's slice, and not for the nodes that have other slices. Any
+//! other node receives the document without entries, or nothing at all. A document whose
 //! partition expressions exceed their limit belongs to no slice; the first node of slice 0 then
 //! evaluates whether the index leaves it out.
 
@@ -26,21 +27,21 @@ use super::document_keys::{DocumentKeys, OverLimit, document_keys};
 use super::left_out::LeftOutCounters;
 use crate::source::{Mutation, parse_stored};
 
-/// The maker of a node's key-versions.
+/// Builds the key-versions of documents for one node.
 pub struct KeyMaker<'r> {
     /// The receiving node.
     pub node: NodeId,
     /// The router that decides which slices an entry belongs to.
     pub router: &'r dyn MutationRouter,
-    /// Counters of documents that were left out because they exceed a limit.
+    /// Counts of the documents that were left out because they exceed a limit.
     pub left_out: &'r LeftOutCounters,
     /// The fields that the indexes read.
     pub fields: &'r Arc<Fields>,
-    /// The cost of all evaluations so far.
+    /// The total cost of all evaluations so far.
     pub spent: Cell<u64>,
 }
 
-/// A stored document that is parsed when its value is first needed.
+/// A stored document that is parsed only when its value is first needed.
 pub struct ParsedOnce<'d> {
     id: &'d str,
     document: &'d [u8],
@@ -64,7 +65,8 @@ impl<'d> ParsedOnce<'d> {
     }
 }
 
-/// The entries of a document in one index, and their slice. A document without entries has no slice.
+/// The entries of a document in one index, and the slice that they belong to. If there are no
+/// entries, the slice has no meaning.
 struct DocumentState {
     slice: SliceNo,
     keys: DocumentKeys,
@@ -77,7 +79,8 @@ impl DocumentState {
 }
 
 impl KeyMaker<'_> {
-    /// Appends the key-versions of a mutation if it concerns the node.
+    /// Appends the key-versions of a mutation to `out`, for those indexes in which the mutation
+    /// concerns the node.
     pub fn mutation(
         &self,
         indexes: &[Arc<IndexInfo>],
@@ -92,7 +95,7 @@ impl KeyMaker<'_> {
                 MutationKind::Deletion => None,
             };
             let doc = || doc.map(|mutation| mutation.value(self.fields)).transpose();
-            if let Some(state) = self.state(index, &mutation.id, doc)? {
+            if let Some(state) = self.document_state(index, &mutation.id, doc)? {
                 states.push((index, state));
             }
         }
@@ -106,7 +109,7 @@ impl KeyMaker<'_> {
         Ok(())
     }
 
-    /// Appends the entries of a snapshot's document if it has any on the node.
+    /// Appends a snapshot's document with its entries to `out`, if it has any on the node.
     pub fn document(
         &self,
         index: &IndexInfo,
@@ -115,7 +118,7 @@ impl KeyMaker<'_> {
         out: &mut KeyVersionsWriter,
     ) -> Result<()> {
         let id = document.id;
-        if let Some(state) = self.state(index, id, || document.value().map(Some))?
+        if let Some(state) = self.document_state(index, id, || document.value().map(Some))?
             && !state.keys.keys.is_empty()
         {
             out.mutation(seqno, MutationKind::Upsert, id, 1);
@@ -124,9 +127,10 @@ impl KeyMaker<'_> {
         Ok(())
     }
 
-    /// Returns the entries of a document; `None` if the document does not concern the node. `doc` is called only if
-    /// needed, because most mutations concern other nodes. It returns `None` for a deletion.
-    fn state<'d>(
+    /// Returns the entries of a document in an index; `None` if the document does not concern the
+    /// node. `doc` returns the document's value, or `None` for a deletion. It is called only when
+    /// the value is needed, because most mutations concern other nodes.
+    fn document_state<'d>(
         &self,
         index: &IndexInfo,
         id: &str,
@@ -144,13 +148,14 @@ impl KeyMaker<'_> {
                 }
             }
             partition @ (PartitionBy::Exprs(_) | PartitionBy::Range(_)) => Ok(doc()?.map_or_else(
-                || self.without_entries(index).then(DocumentState::empty),
+                || self.needs_empty_documents(index).then(DocumentState::empty),
                 |doc| self.partitioned_state(index, partition.exprs(), id, doc),
             )),
         }
     }
 
-    /// The entries of a document in an index that is partitioned by expressions.
+    /// Returns the entries of a document in an index that is partitioned by expressions; `None`
+    /// if the document does not concern the node.
     fn partitioned_state(
         &self,
         index: &IndexInfo,
@@ -158,11 +163,11 @@ impl KeyMaker<'_> {
         id: &str,
         doc: &Value,
     ) -> Option<DocumentState> {
-        let without_entries = || self.without_entries(index).then(DocumentState::empty);
+        let without_entries = || self.needs_empty_documents(index).then(DocumentState::empty);
         let partition = match self.partition_key(exprs, id, doc) {
             Ok(partition) => partition,
             Err(costly) => {
-                self.leave_out_unrouted(index, id, doc, &costly.into());
+                self.count_unrouted(index, id, doc, &costly.into());
                 return without_entries();
             }
         };
@@ -180,9 +185,10 @@ impl KeyMaker<'_> {
         }
     }
 
-    /// Returns true if the node must also receive documents without entries, because the index is
-    /// partitioned by expressions and the node has a slice.
-    fn without_entries(&self, index: &IndexInfo) -> bool {
+    /// Returns true if the node must also receive documents without entries. That is so if the
+    /// index is partitioned by expressions and the node has a slice: an earlier version of the
+    /// document may have entries there.
+    fn needs_empty_documents(&self, index: &IndexInfo) -> bool {
         self.router.route(self.node, index, None) != Route::Elsewhere
     }
 
@@ -197,7 +203,7 @@ impl KeyMaker<'_> {
         let keys = document_keys(&index.spec, id, doc, &cost);
         self.spent.set(self.spent.get() + cost.spent());
         keys.unwrap_or_else(|over| {
-            self.leave_out(index, slice, id, &over);
+            self.count_left_out(index, slice, id, &over);
             DocumentKeys::default()
         })
     }
@@ -221,25 +227,32 @@ impl KeyMaker<'_> {
         encoded.map(|()| out)
     }
 
-    /// Counts a document without a partition, unless the document has no entry in any case. A limit
-    /// that its entries exceed takes precedence over the limit of the partition.
-    fn leave_out_unrouted(&self, index: &IndexInfo, id: &str, doc: &Value, over: &OverLimit) {
-        if self.counts(index, None) && !self.keys(index, None, id, doc).keys.is_empty() {
-            self.leave_out(index, None, id, over);
+    /// Counts a document that belongs to no slice, because its partition expressions exceed their
+    /// limit. Does nothing if the document has no entry in the index anyway. If the entries
+    /// exceed a limit too, that limit is the one that is counted.
+    fn count_unrouted(&self, index: &IndexInfo, id: &str, doc: &Value, over: &OverLimit) {
+        if self.counts_left_out(index, None) && !self.keys(index, None, id, doc).keys.is_empty() {
+            self.count_left_out(index, None, id, over);
         }
     }
 
-    /// Returns true if the node counts the left-out documents of a slice: every copy leaves them
-    /// out, and only the first copy counts them. A document that belongs to no slice is counted
-    /// with slice 0.
-    fn counts(&self, index: &IndexInfo, slice: Option<SliceNo>) -> bool {
+    /// Returns true if this node counts the documents that an index leaves out of a slice. Every
+    /// copy of the slice leaves them out, and only the first copy counts them. Documents that
+    /// belong to no slice are counted with slice 0.
+    fn counts_left_out(&self, index: &IndexInfo, slice: Option<SliceNo>) -> bool {
         let copies = index.topology.placement.get(usize::from(slice.unwrap_or(SliceNo(0)).0));
         copies.and_then(|copies| copies.first()) == Some(&self.node)
     }
 
-    /// Counts a document that an index leaves out, if this node counts those of the slice.
-    fn leave_out(&self, index: &IndexInfo, slice: Option<SliceNo>, id: &str, over: &OverLimit) {
-        if !self.counts(index, slice) {
+    /// Counts a document that an index leaves out of a slice, if this node counts for that slice.
+    fn count_left_out(
+        &self,
+        index: &IndexInfo,
+        slice: Option<SliceNo>,
+        id: &str,
+        over: &OverLimit,
+    ) {
+        if !self.counts_left_out(index, slice) {
             return;
         }
         let count = self.left_out.count(index.local_id(), over.reason);

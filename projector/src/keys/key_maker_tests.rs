@@ -27,14 +27,14 @@ impl MutationRouter for Router {
     fn route(&self, node: NodeId, index: &IndexInfo, key: Option<PartitionKey<'_>>) -> Route {
         let slice = key.map(|key| index.slice_of(key));
         match (key, slice) {
-            (_, Some(slice)) if index.feeds(node, slice) => Route::Owner(slice),
+            (_, Some(slice)) if index.is_fed(node, slice) => Route::Owner(slice),
             (Some(PartitionKey::Id(_)), _) => Route::Elsewhere,
             _ => Route::EmptyState,
         }
     }
 
     fn concerns(&self, node: NodeId, index: &IndexInfo) -> bool {
-        index.feeds_any(node)
+        index.is_fed_any(node)
     }
 }
 
@@ -50,7 +50,7 @@ fn model(
     let empty = || Some((SliceNo(0), DocumentKeys::default()));
     let by_id = index.topology.partition(PartitionKey::Id(id));
     let exprs = match &index.spec.partition {
-        PartitionBy::DocumentId if !index.feeds(node, by_id) => return None,
+        PartitionBy::DocumentId if !index.is_fed(node, by_id) => return None,
         PartitionBy::DocumentId => None,
         PartitionBy::Exprs(exprs) => Some(&exprs[..]),
         PartitionBy::Range(range) => Some(std::slice::from_ref(&range.expr)),
@@ -94,7 +94,7 @@ fn model(
         }
         _ => index.topology.partition(PartitionKey::Encoded(&partition)),
     };
-    if index.feeds(node, slice) { Some((slice, keys)) } else { empty() }
+    if index.is_fed(node, slice) { Some((slice, keys)) } else { empty() }
 }
 
 /// The key-versions that the model sends to a node.

@@ -1,4 +1,4 @@
-//! From documents to entries: the entries of a document in an index, and the nodes that receive them.
+//! Computes the entries of documents in indexes, and selects those that a node receives.
 
 mod document_keys;
 mod key_maker;

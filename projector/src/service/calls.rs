@@ -1,4 +1,4 @@
-//! The incoming calls.
+//! Answers the incoming calls: implements [`ProjectorApi`] for a projector.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,9 @@ use proto::model::open_commit::PartState;
 use proto::rpc::api::{
     CheckedWrites, CopyAnswer, CopyRequest, Decision, Documents, DocumentsRequest, FoundCommits,
     HandOverPiece, HandOverRequest, KnownPlace, MOMENT_HOLD_MS, Places, ProjectorApi, PushReply,
-    PushRequest, PushedCommitRequest, PushedLook, ResultStream, TransactionCommit, TransactionFate,
-    TransactionPush, TransactionPushed, TransactionStatus, TransactionWrite, TransactionWritten,
-    WriteReply, WriteRequest,
+    PushRequest, PushedCommitRequest, PushedStateQuery, ResultStream, TransactionCommit,
+    TransactionPush, TransactionPushed, TransactionState, TransactionStatus, TransactionWrite,
+    TransactionWritten, WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
@@ -40,22 +40,22 @@ use crate::source::push::branches::begin_branches;
 use crate::source::view::bucket::Bucket;
 use crate::source::writer::{Work, Writer};
 
-/// The time limit of the wait for the outcome of prepared transactions, when the end of one bucket
-/// is read.
+/// The time limit of the wait for the outcome of prepared transactions, before the end of one
+/// bucket is read.
 const DECIDED_WAIT: Duration = Duration::from_secs(30);
-/// The time limit of that wait when the ends of all buckets are read: shorter than the caller's
-/// time limit, since one bucket delays all.
+/// The time limit of the same wait before the ends of all buckets are read. It is shorter than
+/// the caller's time limit, since one bucket delays all.
 const PLACES_WAIT: Duration = Duration::from_millis(MOMENT_HOLD_MS / 2);
 
-/// The longest time that a reader waits for the missing parts of a producer's commit; a writer
-/// waits as long for a prepared transaction.
+/// The longest time for which a read waits for the missing parts of a producer's commit. A write
+/// waits as long for the outcome of a prepared transaction.
 const INCOMPLETE_WAIT: Duration = Duration::from_secs(5);
 
-/// The number of times that a read is repeated if its documents change meanwhile and a commit may
-/// be incomplete.
+/// The number of attempts to read documents that change during the read while a commit may be
+/// incomplete.
 const READS_MAX: usize = 16;
 
-/// Returns the ids of the documents that some writes change.
+/// Returns the ids of the documents that the writes of a request change.
 fn ids_of(writes: &CheckedWrites) -> impl Iterator<Item = &str> + Clone {
     writes.writes().iter().map(|write| &**write.id())
 }
@@ -64,10 +64,11 @@ fn ids_of(writes: &CheckedWrites) -> impl Iterator<Item = &str> + Clone {
 impl ProjectorApi for Projector {
     async fn write(&self, request: WriteRequest) -> Result<WriteReply> {
         let WriteRequest { bucket, writes } = request;
-        let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        let bucket = self.bucket_for_call(bucket, WriteCall::Documents).await?;
         writes.check_lengths(self.config.document_bytes_max)?;
-        bucket.unheld(ids_of(&writes)).await?;
-        self.submit(bucket, queue_bytes(&writes), |reply| Work::Write(writes, reply)).await
+        bucket.wait_until_unlocked(ids_of(&writes)).await?;
+        self.submit_when_covered(bucket, queue_bytes(&writes), |reply| Work::Write(writes, reply))
+            .await
     }
 
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
@@ -77,29 +78,29 @@ impl ProjectorApi for Projector {
         loop {
             let (store, at) = (Arc::clone(&self.streams.store), Arc::clone(&bucket));
             let ids = Arc::clone(&wanted);
-            let by = match self.env.blocking(move || get(&*store, &at, &ids)).await? {
+            let by = match self.env.blocking(move || read_documents(&*store, &at, &ids)).await? {
                 Ok(found) => return check_read(&bucket, &wanted).map(|()| found),
                 Err(by) => by,
             };
             let waited = tokio::time::timeout_at(until, changed.changed()).await;
             if !matches!(waited, Ok(Ok(()))) {
-                return Err(bucket.incomplete(by));
+                return Err(bucket.incomplete_error(by));
             }
         }
     }
 
-    async fn write_in(&self, request: TransactionWrite) -> Result<TransactionWritten> {
+    async fn write_for_transaction(&self, request: TransactionWrite) -> Result<TransactionWritten> {
         self.write_in_transaction(request).await
     }
 
-    async fn back_to(
+    async fn roll_back_to(
         &self,
         bucket: BucketId,
         transaction: TransactionId,
         to: TransactionPlace,
     ) -> Result<TransactionPlace> {
-        let bucket = self.writable(bucket, WriteCall::Documents).await?;
-        bucket.transactions.back_to((transaction, to), Instant::now())
+        let bucket = self.bucket_for_call(bucket, WriteCall::Documents).await?;
+        bucket.transactions.roll_back_to((transaction, to), Instant::now())
     }
 
     async fn transactions(&self) -> Result<Vec<TransactionStatus>> {
@@ -123,7 +124,7 @@ impl ProjectorApi for Projector {
         self.prepare_transaction(joint, request).await
     }
 
-    async fn decide(
+    async fn end_prepared_transaction(
         &self,
         bucket: BucketId,
         transaction: TransactionId,
@@ -132,7 +133,11 @@ impl ProjectorApi for Projector {
         self.decide_transaction(bucket, transaction, decision).await
     }
 
-    async fn fate(&self, bucket: BucketId, transaction: TransactionId) -> Result<TransactionFate> {
+    async fn transaction_state(
+        &self,
+        bucket: BucketId,
+        transaction: TransactionId,
+    ) -> Result<TransactionState> {
         self.fate_of_transaction(bucket, transaction).await
     }
 
@@ -142,7 +147,7 @@ impl ProjectorApi for Projector {
             self.transaction_counts.add_aborted();
             return Ok(());
         }
-        self.give_up_rest(bucket, ProducerTransactionId(transaction.0)).await
+        self.give_up_missing_parts(bucket, ProducerTransactionId(transaction.0)).await
     }
 
     async fn keep_open(
@@ -150,23 +155,23 @@ impl ProjectorApi for Projector {
         bucket: BucketId,
         transactions: Vec<TransactionId>,
     ) -> Result<Vec<TransactionId>> {
-        let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        let bucket = self.bucket_for_call(bucket, WriteCall::Documents).await?;
         Ok(bucket.transactions.keep_open(transactions, Instant::now()))
     }
 
-    async fn get_in(&self, request: DocumentsRequest) -> Result<Documents> {
+    async fn get_for_transaction(&self, request: DocumentsRequest) -> Result<Documents> {
         self.get_in_transaction(request).await
     }
 
     async fn push(&self, request: PushRequest) -> Result<PushReply> {
-        let bucket = self.writable(request.bucket, WriteCall::Mutations).await?;
+        let bucket = self.bucket_for_call(request.bucket, WriteCall::Mutations).await?;
         let begun: Vec<_> = request.branches.iter().map(|(vbucket, _)| *vbucket).collect();
         if !request.branches.is_empty() {
             // A new branch is not refused for lack of room: it may end a wait of epochs, and contains no mutations.
             let branches = request.branches;
             let begin =
                 move |writer: &Writer, bucket: &Bucket| begin_branches(writer, bucket, &branches);
-            self.exclusively(Arc::clone(&bucket), begin).await?;
+            self.run_exclusively(Arc::clone(&bucket), begin).await?;
         }
         let (mutations, error, bytes) = self.checked_pushes(&bucket, request.mutations).await;
         let at = Arc::clone(&bucket);
@@ -181,7 +186,7 @@ impl ProjectorApi for Projector {
         Ok(PushReply { durable })
     }
 
-    async fn push_in(&self, request: TransactionPush) -> Result<TransactionPushed> {
+    async fn push_for_transaction(&self, request: TransactionPush) -> Result<TransactionPushed> {
         self.push_in_transaction(request).await
     }
 
@@ -189,7 +194,10 @@ impl ProjectorApi for Projector {
         self.commit_pushed_parts(request).await
     }
 
-    async fn look_at_pushed(&self, look: PushedLook) -> Result<Vec<(VbucketId, PartState)>> {
+    async fn pushed_part_states(
+        &self,
+        look: PushedStateQuery,
+    ) -> Result<Vec<(VbucketId, PartState)>> {
         self.look_at_pushed_parts(look).await
     }
 
@@ -203,12 +211,13 @@ impl ProjectorApi for Projector {
 
     async fn place(&self, bucket: BucketId) -> Result<SourcePlace> {
         let bucket = self.bucket(bucket).await?;
-        bucket.decided(DECIDED_WAIT).await?;
+        bucket.wait_for_decisions(DECIDED_WAIT).await?;
         bucket.place()
     }
 
-    /// Returns the places of all served buckets. A bucket that is not served, or waits for an
-    /// outcome for long, is listed as unanswered, since it would delay the others.
+    /// Returns the ends of the durable histories of all served buckets. A bucket that is not
+    /// served, or that waits for the outcome of a transaction for long, is listed as unanswered,
+    /// since it would delay the others.
     async fn places(&self, known: Vec<KnownPlace>) -> Result<Places> {
         let mut places = Places::default();
         let has_catalog = self.catalog.borrow().is_some();
@@ -216,7 +225,7 @@ impl ProjectorApi for Projector {
         let buckets: Vec<_> = known.iter().map(|known| self.find(known.bucket)).collect();
         let decided = buckets.iter().map(async |bucket| match bucket {
             Some(bucket) if bucket.has_late() => false,
-            Some(bucket) => bucket.decided(PLACES_WAIT).await.is_ok(),
+            Some(bucket) => bucket.wait_for_decisions(PLACES_WAIT).await.is_ok(),
             None => true,
         });
         let decided = join_all(decided).await;
@@ -272,17 +281,17 @@ impl ProjectorApi for Projector {
     }
 
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
-        hand_over::serve(self, request).await
+        hand_over::answer_target(self, request).await
     }
 
     async fn copy(&self, request: CopyRequest) -> Result<CopyAnswer> {
-        copies::serve(self, request).await
+        copies::answer_request(self, request).await
     }
 }
 
-/// Reads the present documents. Returns instead the id of a producer's commit that has changed one
-/// of them and may be incomplete, if there is one.
-fn get(
+/// Reads the present documents with these ids. If one of them was changed by a producer's commit
+/// that may be incomplete, returns the id of that commit as the error.
+fn read_documents(
     store: &dyn DocumentStore,
     bucket: &Bucket,
     ids: &[String],
@@ -314,6 +323,7 @@ fn get(
 }
 
 impl Projector {
+    /// Returns the index of a backfill request, after waiting until the catalog has it.
     async fn index(&self, request: &BackfillRequest) -> Result<Arc<IndexInfo>> {
         let look = |catalog: Option<&Catalog>| {
             let index = catalog?.local_index(request.index)?;

@@ -1,4 +1,5 @@
-//! The checks before a write, and after a read.
+//! The checks that the calls share: whether a bucket accepts a call, and whether documents that
+//! were read may be returned.
 
 use std::sync::Arc;
 
@@ -10,24 +11,30 @@ use crate::source::kind::WriteCall;
 use crate::source::registry::source_of_kind;
 use crate::source::view::bucket::Bucket;
 
-/// The maximum bytes of documents that are handled on the caller's thread, which may also serve
-/// connections: less than a millisecond.
+/// The size in bytes of documents up to which a call handles them on its own thread, which may
+/// also serve connections: less than a millisecond of work.
 pub(super) const INLINE_BYTES_MAX: usize = 64 << 10;
-/// The size limit in bytes of the documents of one call: half of the longest message between
-/// processes, which leaves space for ids and framing. One document is always returned.
+/// The size limit in bytes of the documents that one call returns: half of the longest message
+/// between processes, so that space for ids and framing is left. At least one document is always
+/// returned.
 pub(super) const GET_BYTES_MAX: usize = 32 << 20;
 
 impl Projector {
-    /// Returns a bucket that accepts this kind of call.
-    pub(super) async fn writable(&self, bucket: BucketId, call: WriteCall) -> Result<Arc<Bucket>> {
+    /// Returns a bucket after waiting until it is served. An error if the bucket does not accept
+    /// this kind of call.
+    pub(super) async fn bucket_for_call(
+        &self,
+        bucket: BucketId,
+        call: WriteCall,
+    ) -> Result<Arc<Bucket>> {
         let bucket = self.bucket(bucket).await?;
         source_of_kind(bucket.info.source).check_call(&bucket.info, call)?;
         Ok(bucket)
     }
 }
 
-/// Returns an error if documents that were just read may not be the newest ones, because this
-/// projector does not lead or own them any more.
+/// Returns an error if documents that were just read may be outdated, because this projector does
+/// not lead the bucket or own the vbuckets any more.
 pub(super) fn check_read(bucket: &Bucket, ids: &[String]) -> Result<()> {
     // A leader whose lease has ended meanwhile may have read what is no longer the newest.
     bucket.check_open()?;

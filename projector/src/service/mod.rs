@@ -1,4 +1,4 @@
-//! The projector as a service: its tasks and its incoming calls.
+//! The projector as a service: starts its tasks, and answers its incoming calls.
 
 mod calls;
 mod checks;

@@ -1,14 +1,16 @@
-//! The calls of producers' transactions in pushed buckets ([`proto::model::pushed_commit`]).
+//! Answers the calls of producers' transactions in pushed buckets
+//! ([`proto::model::pushed_commit`]).
 //!
-//! `CANCEL TRANSACTION` ends the wait for missing parts of a commit. The statement is refused while
-//! a vbucket with a part is released for its next owner, which has the commit too.
+//! `CANCEL TRANSACTION` ends the wait for the missing parts of a commit. The statement is refused
+//! while a vbucket of the commit is being handed over: its next owner has received the commit
+//! too.
 
 use std::sync::Arc;
 
 use proto::model::ids::{BucketId, ProducerTransactionId, TransactionId, VbucketId};
 use proto::model::open_commit::PartState;
 use proto::rpc::api::{
-    OWNER_BYTES_MAX, PushMutation, PushReply, PushedCommitRequest, PushedLook, PushedStep,
+    OWNER_BYTES_MAX, PushMutation, PushReply, PushedCommitRequest, PushedStateQuery, PushedStep,
     TransactionPush, TransactionPushed,
 };
 use proto::{Error, ErrorCode, Result};
@@ -17,19 +19,20 @@ use tokio::time::Instant;
 use super::checks::INLINE_BYTES_MAX;
 use crate::projector::Projector;
 use crate::source::kind::WriteCall;
-use crate::source::push::check::{CheckedPush, pushes};
+use crate::source::push::check::{CheckedPush, check_pushes};
 use crate::source::push::commit::check;
 use crate::source::view::bucket::Bucket;
 use crate::source::writer::Work;
 use crate::transactions::producer_transactions::PushIn;
 
-/// The number of bits of a transaction's number in this process, as for transactions of sessions:
-/// tools may display the number as a floating-point number.
+/// The number of bits of the number that this process gives to a transaction. Tools may display
+/// the number as a floating-point number, which has no more bits; sessions' transactions have the
+/// same limit.
 const NUMBER_BITS: u32 = 53;
 
 impl Projector {
-    /// Validates pushed mutations up to the first invalid one. Returns the valid ones, the error of
-    /// the invalid one, and the approximate size in bytes.
+    /// Validates pushed mutations up to the first invalid one. Returns the valid ones, the error
+    /// of the invalid one, and the approximate size in bytes of all that were validated.
     pub(super) async fn checked_pushes(
         &self,
         bucket: &Arc<Bucket>,
@@ -40,13 +43,14 @@ impl Projector {
         match sizes.sum::<usize>() > INLINE_BYTES_MAX {
             true => {
                 let at = Arc::clone(bucket);
-                self.env.blocking(move || pushes(&at.info, mutations, limit)).await
+                self.env.blocking(move || check_pushes(&at.info, mutations, limit)).await
             }
-            false => pushes(&bucket.info, mutations, limit),
+            false => check_pushes(&bucket.info, mutations, limit),
         }
     }
 
-    /// See [`proto::rpc::api::ProjectorApi::push_in`].
+    /// Stores mutations of a producer's transaction; see
+    /// [`proto::rpc::api::ProjectorApi::push_in`].
     pub(super) async fn push_in_transaction(
         &self,
         request: TransactionPush,
@@ -59,7 +63,7 @@ impl Projector {
             );
             return Err(Error::new(ErrorCode::InvalidParameter, what));
         }
-        let bucket = self.writable(bucket, WriteCall::Mutations).await?;
+        let bucket = self.bucket_for_call(bucket, WriteCall::Mutations).await?;
         let (mutations, error, _) = self.checked_pushes(&bucket, mutations).await;
         if let Some(error) = error {
             return Err(error);
@@ -77,16 +81,17 @@ impl Projector {
             PushIn { transaction, number, owner: &owner, mutations, kept_for, is_awaited };
         let limits = &self.transaction_limits;
         let kept = bucket.transactions.push(&bucket.info, request, limits, Instant::now());
-        self.wake_for_young(&bucket);
+        self.schedule_young_wake(&bucket);
         Ok(TransactionPushed { kept: kept?.into_iter().collect() })
     }
 
-    /// See [`proto::rpc::api::ProjectorApi::commit_pushed`].
+    /// Commits parts of a producer's transaction; see
+    /// [`proto::rpc::api::ProjectorApi::commit_pushed`].
     pub(super) async fn commit_pushed_parts(
         &self,
         request: PushedCommitRequest,
     ) -> Result<PushReply> {
-        let bucket = self.writable(request.bucket, WriteCall::Mutations).await?;
+        let bucket = self.bucket_for_call(request.bucket, WriteCall::Mutations).await?;
         let transaction = request.commit.transaction;
         match request.step {
             PushedStep::Check => {
@@ -95,7 +100,7 @@ impl Projector {
                 return Ok(PushReply { durable: Vec::new() });
             }
             PushedStep::Complete => {
-                bucket.complete_pushed(&request.commit);
+                bucket.record_all_parts_durable(&request.commit);
                 return Ok(PushReply { durable: Vec::new() });
             }
             PushedStep::Commit => {}
@@ -105,27 +110,28 @@ impl Projector {
         let committing = bucket.transactions.commit_pushed(transaction, begun)?;
         let bytes = committing.bytes();
         let work = |reply| Work::CommitPushed(request, Box::new(committing), reply);
-        let committed = self.queue_held(bucket, bytes, work).await;
+        let committed = self.queue_unreserved(bucket, bytes, work).await;
         self.transaction_counts.pushed_commit_ended(&committed);
         committed
     }
 
-    /// See [`proto::rpc::api::ProjectorApi::look_at_pushed`].
+    /// Returns the states of parts of a producer's commit; see
+    /// [`proto::rpc::api::ProjectorApi::look_at_pushed`].
     pub(super) async fn look_at_pushed_parts(
         &self,
-        look: PushedLook,
+        look: PushedStateQuery,
     ) -> Result<Vec<(VbucketId, PartState)>> {
-        let PushedLook { bucket, commit, wanted } = look;
+        let PushedStateQuery { bucket, commit, wanted } = look;
         Ok(self.bucket(bucket).await?.look_at_pushed(&commit, &wanted))
     }
 
-    /// See [`proto::rpc::api::ProjectorApi::abort_pushed`].
+    /// Rolls a producer's transaction back; see [`proto::rpc::api::ProjectorApi::abort_pushed`].
     pub(super) async fn abort_pushed_transaction(
         &self,
         bucket: BucketId,
         transaction: ProducerTransactionId,
     ) -> Result<()> {
-        let bucket = self.writable(bucket, WriteCall::Mutations).await?;
+        let bucket = self.bucket_for_call(bucket, WriteCall::Mutations).await?;
         if bucket.is_open_pushed(transaction) {
             let name = &bucket.info.name;
             let what = format!(
@@ -141,9 +147,9 @@ impl Projector {
         Ok(())
     }
 
-    /// Ends the wait for the missing parts of an open commit of a producer, so that epochs include
-    /// the commit without them. Does nothing if no open commit has this number.
-    pub(super) async fn give_up_rest(
+    /// Gives up the missing parts of a producer's open commit, so that epochs include the commit
+    /// without them. Does nothing if no open commit has this number.
+    pub(super) async fn give_up_missing_parts(
         &self,
         bucket: Arc<Bucket>,
         transaction: ProducerTransactionId,
@@ -161,6 +167,6 @@ impl Projector {
         }
         tracing::error!(%transaction, bucket = %name, "a producer's commit may be halved: CANCEL TRANSACTION waits for its missing parts no longer");
         let work = |reply| Work::GiveUpRest(transaction, reply);
-        self.queue_held(bucket, 0, work).await
+        self.queue_unreserved(bucket, 0, work).await
     }
 }

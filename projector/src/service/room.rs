@@ -1,18 +1,19 @@
-//! The bound on mutations that no epoch covers: which writes wait for room, and which need not
-//! because an epoch waits for them.
+//! Bounds the mutations of a bucket that no epoch covers yet. A write above the bound waits for
+//! free capacity, except if an epoch waits for that write.
 //!
-//! Three kinds of writes are never refused for lack of room, because the bucket's epochs wait for
-//! them: a commit of which a part is committed, or whose transaction another owner waits for; the
-//! mutations before the end of a missing part; and the beginning of a branch. The mutations of such
-//! a transaction may take as much memory as one transaction, in addition to the limit of all open
-//! transactions. An owner informs the other owners about its wait by its query. It queries the
-//! owners of lost parts as well, since their producer may commit again at positions that no owner
-//! knows. A new commit begins only if all its owners have room.
+//! Three kinds of writes are never refused for lack of capacity, because the bucket's epochs may
+//! wait for them: a commit of which some part is committed already, or whose transaction another
+//! owner waits for; the mutations up to the end of a part that is missing; and the beginning of a
+//! branch. The mutations of such a transaction may take as much memory as one transaction, in
+//! addition to the limit of all open transactions. An owner of vbuckets that waits for parts of a
+//! commit queries the other owners, and so informs them of its wait. It queries the owners of
+//! lost parts as well, since the producer may commit again at positions that no owner knows. A
+//! new commit begins only if all its owners have free capacity.
 //!
-//! Two cases remain in which an owner without room blocks the epochs: plain mutations of a branch
-//! before a part that will be committed again on it, since no owner knows yet that this part
-//! follows; and several such transactions whose mutations together exceed the additional memory.
-//! `CANCEL TRANSACTION` ends such a wait.
+//! Two cases remain in which an owner without free capacity blocks the epochs: plain mutations of
+//! a branch before a part that will be committed again on it, since no owner knows yet that this
+//! part follows; and several such transactions whose mutations together exceed the additional
+//! memory. `CANCEL TRANSACTION` ends such a wait.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,13 +30,14 @@ use crate::source::view::bucket::Bucket;
 use crate::source::writer::Work;
 use documents::mutation::Mutation;
 
-/// The longest time that a writer waits for the next stability timestamp: enough for an election.
+/// The longest time for which a write waits for the next stability timestamp: enough for an
+/// election of the coordinators' leader.
 const PUBLISHED_WAIT: Duration = Duration::from_secs(10);
 impl Projector {
-    /// Waits while too many mutations of a bucket are covered by no timestamp; a timestamp that
-    /// covers more would exceed what an indexer can collect. Returns at once when `may_pass` is
+    /// Waits while too many mutations of a bucket are covered by no stability timestamp: the next
+    /// timestamp would cover more than an indexer can collect. Returns at once when `may_pass` is
     /// true, for writes that a timestamp waits for.
-    pub(super) async fn wait_published(
+    pub(super) async fn wait_for_timestamp(
         &self,
         bucket: &Bucket,
         may_pass: impl Fn() -> bool,
@@ -64,18 +66,20 @@ impl Projector {
         })
     }
 
-    pub(super) async fn submit<T>(
+    /// Queues a job for a bucket's writer, after waiting while too many mutations are covered by
+    /// no timestamp.
+    pub(super) async fn submit_when_covered<T>(
         &self,
         bucket: Arc<Bucket>,
         bytes: usize,
         work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
     ) -> Result<T> {
-        self.wait_published(&bucket, || false).await?;
+        self.wait_for_timestamp(&bucket, || false).await?;
         self.queue(bucket, bytes, work).await
     }
 
-    /// Waits for room for pushed mutations. A request with mutations that an open commit of the
-    /// producer waits for does not wait; their number is bounded by the commit.
+    /// Waits until the bucket has free capacity for pushed mutations. Does not wait if an open
+    /// commit of the producer waits for some of them; the size of that commit bounds them.
     pub(super) async fn wait_for_push(
         &self,
         bucket: &Bucket,
@@ -84,13 +88,13 @@ impl Projector {
         if mutations.is_empty() {
             return Ok(());
         }
-        let places = places_of(mutations);
-        self.wait_published(bucket, || brings_awaited(bucket, &places)).await
+        let places = seqno_ranges_of(mutations);
+        self.wait_for_timestamp(bucket, || has_awaited_mutations(bucket, &places)).await
     }
 
-    /// Waits for room for a commit of a producer. A commit that an epoch may wait for does not
-    /// wait: some part of it is committed in this bucket, or the owner of another part waits for
-    /// it.
+    /// Waits until the bucket has free capacity for a commit of a producer. Does not wait if an
+    /// epoch may wait for the commit: some part of it is committed in this bucket, or the owner
+    /// of another part waits for it.
     pub(super) async fn wait_for_commit(
         &self,
         bucket: &Bucket,
@@ -99,12 +103,12 @@ impl Projector {
         let PushedCommitRequest { commit, wanted, .. } = request;
         let may_pass =
             || bucket.is_open_pushed(commit.transaction) || bucket.awaits_commit(commit, wanted);
-        self.wait_published(bucket, may_pass).await
+        self.wait_for_timestamp(bucket, may_pass).await
     }
 }
 
-/// Returns the first and the last seqno of the pushed mutations of each vbucket.
-fn places_of(mutations: &[CheckedPush]) -> BTreeMap<VbucketId, (Seqno, Seqno)> {
+/// Returns, for each vbucket, the first and the last seqno of the pushed mutations.
+fn seqno_ranges_of(mutations: &[CheckedPush]) -> BTreeMap<VbucketId, (Seqno, Seqno)> {
     let mut places = BTreeMap::new();
     for Mutation { vbucket, seqno, .. } in mutations.iter().map(|push| &push.mutation) {
         let of = places.entry(*vbucket).or_insert((*seqno, *seqno));
@@ -114,7 +118,7 @@ fn places_of(mutations: &[CheckedPush]) -> BTreeMap<VbucketId, (Seqno, Seqno)> {
 }
 
 /// Returns true if an open commit of the producer waits for some of the mutations.
-fn brings_awaited(bucket: &Bucket, places: &BTreeMap<VbucketId, (Seqno, Seqno)>) -> bool {
+fn has_awaited_mutations(bucket: &Bucket, places: &BTreeMap<VbucketId, (Seqno, Seqno)>) -> bool {
     let (durable, ends) = (bucket.durable(), bucket.awaited_ends());
     places.iter().any(|(vbucket, (first, last))| {
         let is_awaited = ends.get(vbucket).is_some_and(|end| first <= end);

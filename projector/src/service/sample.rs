@@ -1,11 +1,12 @@
-//! A sample of a bucket's documents, from which users see fields and from which the split points of
-//! ranges are chosen.
+//! Samples the documents of a bucket. The sample shows users which fields the documents have, and
+//! determines where the ranges of an index are split.
 //!
-//! The documents are stored by id, and the value of an expression may correlate with the ids (a
-//! time, a counter). So the sample is taken at many places in the order of the ids. The places are
-//! spread evenly over the texts between the first and the last id, as if these were numbers whose
-//! digits are the characters that ids have: a counter in digits or a hash in hexadecimal digits is
-//! sampled evenly. A first pass, over all bytes, finds these characters.
+//! The documents are stored in the order of their ids, and the value of an expression may
+//! correlate with the ids (a time, a counter). So documents are read at many places of that
+//! order. The places are spread evenly between the first and the last id. For that, ids are read
+//! as numbers whose digits are the characters that occur in ids: so a counter in digits or a hash
+//! in hexadecimal digits is sampled evenly. A first pass, with places spread over all bytes,
+//! finds these characters.
 
 use std::collections::BTreeSet;
 
@@ -19,12 +20,12 @@ use crate::source::{DocumentStore, StoredDocument};
 const PLACES: u64 = 64;
 /// The number of documents that are read at each place.
 const AT_EACH: usize = 16;
-/// The maximum number of bytes of the last id that are determined.
+/// The maximum number of bytes that are determined of the last id.
 const DEPTH_MAX: usize = 24;
 /// The approximate bytes of documents that are read at each place.
 const BYTES_AT_EACH: usize = 16 << 10;
 
-/// Returns documents from all ranges of a bucket's ids, each once.
+/// Returns documents from all over the range of a bucket's ids, without duplicates.
 pub(super) fn sample(store: &dyn DocumentStore, bucket: BucketId) -> Result<Vec<Bytes>> {
     let read = |after: Option<&str>| -> Result<Vec<StoredDocument>> {
         let mut found = store.snapshot_after(bucket, after)?.next_chunk(BYTES_AT_EACH)?;
@@ -38,15 +39,22 @@ pub(super) fn sample(store: &dyn DocumentStore, bucket: BucketId) -> Result<Vec<
     let last = last_id(store, bucket, &first)?;
     let prefix = common_prefix(&first, &last);
     let all = (0..0x80).collect();
-    let found = at_places(&read, &sampled, prefix, &Digits(all).between(&first, &last, prefix))?;
+    let found = documents_at_places(
+        &read,
+        &sampled,
+        prefix,
+        &Digits(all).texts_between(&first, &last, prefix),
+    )?;
     let ids = found.iter().map(|document| &*document.id).chain([&*last]);
     let digits = Digits::of(ids.filter_map(|id| id.strip_prefix(prefix)));
-    let sampled = at_places(&read, &sampled, prefix, &digits.between(&first, &last, prefix))?;
+    let sampled =
+        documents_at_places(&read, &sampled, prefix, &digits.texts_between(&first, &last, prefix))?;
     Ok(sampled.into_iter().map(|stored| stored.document).collect())
 }
 
-/// Returns the first documents, and the documents after each place, without duplicates.
-fn at_places(
+/// Returns the first documents of a bucket and the documents after each of the places, without
+/// duplicates.
+fn documents_at_places(
     read: &impl Fn(Option<&str>) -> Result<Vec<StoredDocument>>,
     first: &[StoredDocument],
     prefix: &str,
@@ -62,8 +70,8 @@ fn at_places(
     Ok(sampled)
 }
 
-/// Returns an id near the end of the bucket: the distance to the last document is below the
-/// distance of two places.
+/// Returns an id near the end of the bucket: closer to the last document than two sampled places
+/// are to each other.
 fn last_id(store: &dyn DocumentStore, bucket: BucketId, first: &str) -> Result<String> {
     let mut last = first.to_owned();
     // The bytes of the last id are found one after another, each by a binary search.
@@ -94,11 +102,12 @@ fn common_prefix<'a>(one: &'a str, other: &str) -> &'a str {
     &one[..same.map_or(one.len().min(other.len()), |((at, _), _)| at)]
 }
 
-/// The characters of ids, ascending, as the digits of numbers.
+/// The characters that ids have, in ascending order, each of which is a digit of a number.
 struct Digits(Vec<u8>);
 
 impl Digits {
-    /// Returns the characters of some texts, completed by all other characters of their classes.
+    /// Returns the digits for some texts: their characters, and all other characters of the same
+    /// classes (such as all decimal digits).
     fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
         let mut found: BTreeSet<u8> = texts.flat_map(str::bytes).filter(u8::is_ascii).collect();
         for kind in [b'0'..=b'9', b'A'..=b'F', b'G'..=b'Z', b'a'..=b'f', b'g'..=b'z'] {
@@ -109,8 +118,8 @@ impl Digits {
         Self(found.into_iter().collect())
     }
 
-    /// Returns texts at even distances between two ids, without their common prefix.
-    fn between(&self, first: &str, last: &str, prefix: &str) -> Vec<String> {
+    /// Returns texts at even distances between two ids. The common prefix of the ids is left out.
+    fn texts_between(&self, first: &str, last: &str, prefix: &str) -> Vec<String> {
         let base = self.0.len() as u64;
         if base < 2 {
             return Vec::new();
@@ -123,10 +132,10 @@ impl Digits {
         );
         let span = u128::from(high.saturating_sub(low));
         let place = |n: u64| low + (span * u128::from(n) / u128::from(PLACES)) as u64;
-        (1..PLACES).map(|n| self.text(place(n), length)).collect()
+        (1..PLACES).map(|n| self.text_of_number(place(n), length)).collect()
     }
 
-    /// Returns the number that the first `length` characters of a text denote. A character that is
+    /// Returns the number that the first `length` characters of a text mean. A character that is
     /// not a digit counts as the next greater digit.
     fn number(&self, text: &str, length: usize) -> u64 {
         let base = self.0.len() as u64;
@@ -137,7 +146,8 @@ impl Digits {
         (0..length).fold(0, |number, n| number * base + digit(n))
     }
 
-    fn text(&self, mut number: u64, length: usize) -> String {
+    /// Returns the text of `length` characters that means a number.
+    fn text_of_number(&self, mut number: u64, length: usize) -> String {
         let base = self.0.len() as u64;
         let mut text = vec![0; length];
         for at in text.iter_mut().rev() {
@@ -190,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_has_documents_of_all_parts_of_the_order_of_ids() {
+    fn sample_covers_the_whole_range_of_ids() {
         let counted = (0..20_000).map(|n| format!("user-{n:06}")).collect::<Vec<_>>();
         let plain = (0..20_000).map(|n| format!("d{n}")).collect::<Vec<_>>();
         let hashed = (0..20_000_u64)

@@ -22,7 +22,7 @@ use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 use crate::transactions::counts::Counts;
 use crate::transactions::limits::Limits;
-use crate::transactions::room::Room;
+use crate::transactions::room::TransactionBudget;
 use crate::{copies, follow, hand_over, maintenance, purge, versions};
 
 /// A running projector. Dropping it ends its tasks and streams.
@@ -45,7 +45,7 @@ impl Service {
         let changed_buckets = Arc::new(ChangedBuckets::default());
         let opened = Arc::clone(&store);
         let open = move || {
-            let damaged = DamagedBuckets::new(opened.damaged()?, opened.replaced()?);
+            let damaged = DamagedBuckets::new(opened.damaged()?, opened.recreated()?);
             let (ids, known) = (opened.unique_ids()?, opened.catalog_cas()?);
             Ok::<_, Error>((opened.buckets()?, damaged, ids, known))
         };
@@ -83,7 +83,7 @@ impl Service {
             transaction_limits: Limits {
                 bytes_max: config.transaction_bytes_max,
                 open_max: config.transactions_max,
-                room: Room::new(config.transactions_bytes_max),
+                room: TransactionBudget::new(config.transactions_bytes_max),
             },
             transaction_counts: Counts::default(),
             config,
@@ -106,13 +106,13 @@ impl Service {
         Ok(Self { projector, failed, _tasks: tasks })
     }
 
-    /// Waits until the store has failed (a full or broken disk); it then accepts no writes until
-    /// the process is restarted.
-    pub async fn stopped(&self) {
+    /// Waits until the store has failed, for example because the disk is full or broken. The
+    /// store then accepts no writes until the process is restarted.
+    pub async fn wait_until_failed(&self) {
         self.failed.notified().await;
     }
 
-    /// The projector that serves the calls.
+    /// Returns the projector that answers the calls.
     pub fn projector(&self) -> Arc<Projector> {
         Arc::clone(&self.projector)
     }
@@ -125,7 +125,7 @@ impl Drop for Service {
     }
 }
 
-/// Starts the tasks of a projector, except the writers of its buckets.
+/// Starts the tasks of a projector. The writers of its buckets are started separately.
 fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Vec<Task> {
     let own = || Arc::clone(projector);
     let [registration, openings, sync, purge, maintained, versions] =
@@ -138,8 +138,8 @@ fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Ve
         // These tasks change buckets step by step, and a partly changed bucket must not be served.
         env.spawn_service("projector catalog", follow::follow_catalog(own())),
         env.spawn_service("projector hand-overs", hand_over::take_over_all(own())),
-        env.spawn_service("projector removals", hand_over::remove_gone(own())),
-        env.spawn_service("projector copies", copies::keep_roles(own())),
+        env.spawn_service("projector removals", hand_over::remove_unneeded(own())),
+        env.spawn_service("projector copies", copies::maintain_roles(own())),
         env.spawn_service("projector healing", copies::heal_damaged(own())),
         // These tasks can restart at any time: registrations, reports and purges are kept.
         env.spawn_restarted("projector registration", move || {

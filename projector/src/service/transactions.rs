@@ -1,8 +1,8 @@
-//! The calls of transactions.
+//! Answers the calls of sessions' transactions.
 //!
-//! A call that reads documents as of the transaction's snapshot checks the purge points after the
-//! read, since a purge may run in between. The transaction stores its snapshot, so only its first
-//! call resolves the epoch.
+//! A call reads documents as of the transaction's snapshot. A purge may run during the read, so
+//! the call checks the purge points after the read. The snapshot is stored in the transaction, so
+//! only its first call looks up the epoch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proto::env::Bulk;
-use proto::model::commits::{Committed, Fate};
+use proto::model::commits::{CommittedTransaction, TransactionOutcome};
 use proto::model::cut::WritePosition;
 use proto::model::ids::{Epoch, TransactionId, TransactionPlace, vbucket_of};
 use proto::plant::{self, Plant};
@@ -33,19 +33,20 @@ use crate::transactions::document_lookups::LOOK_UP_ABOVE;
 use crate::transactions::limits::Limits;
 use crate::transactions::open::{OwnDocuments, WriteIn};
 use crate::transactions::snapshot::Snapshot;
-use crate::transactions::state::not_open;
+use crate::transactions::state::not_open_error;
 use crate::transactions::transaction::YOUNG;
 
-/// The longest time that a call waits for the stability timestamp of its snapshot. The reader has
-/// received it already, so it will arrive soon.
+/// The longest time for which a call waits for the stability timestamp of its snapshot. The
+/// caller has already received the timestamp, so it will arrive soon.
 const EPOCH_WAIT: Duration = Duration::from_secs(3);
 
-/// The maximum number of changes that a commit merges on its caller's thread: less than a
-/// millisecond.
+/// The number of changes up to which a commit collects them on its caller's thread: less than a
+/// millisecond of work.
 const INLINE_CHANGES_MAX: u64 = 1000;
 
 impl Projector {
-    /// See [`proto::rpc::api::ProjectorApi::write_in`].
+    /// Makes the writes of a request in a transaction; see
+    /// [`proto::rpc::api::ProjectorApi::write_in`].
     pub(super) async fn write_in_transaction(
         &self,
         request: TransactionWrite,
@@ -55,10 +56,10 @@ impl Projector {
             let what = format!("the owner of a transaction has {} bytes", owner.len());
             return Err(Error::new(ErrorCode::OverLimit, what));
         }
-        let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        let bucket = self.bucket_for_call(bucket, WriteCall::Documents).await?;
         writes.check_lengths(self.config.document_bytes_max)?;
         let at = (transaction, after);
-        let unknown = bucket.transactions.unknown(at, &writes, Instant::now())?;
+        let unknown = bucket.transactions.documents_to_look_up(at, &writes, Instant::now())?;
         let snapshot = self.snapshot(&bucket, Some(transaction), snapshot).await?;
         let is_bulk = writes.document_bytes() > INLINE_BYTES_MAX;
         let is_quick = unknown.is_empty() && !is_bulk;
@@ -73,15 +74,16 @@ impl Projector {
             (false, true) => self.env.bulk(Bulk::Queued, writing).await,
             (false, false) => self.env.blocking(writing).await,
         };
-        self.wake_for_young(&bucket);
+        self.schedule_young_wake(&bucket);
         // A leader whose lease has ended meanwhile may have read what is no longer the newest.
         bucket.check_open()?;
         written
     }
 
-    /// Wakes the streams when a transaction has reached the age from which its changes are sent.
-    pub(super) fn wake_for_young(&self, bucket: &Arc<Bucket>) {
-        if !bucket.transactions.takes_wake() {
+    /// Schedules a notification of the bucket's streams for the time at which a young transaction
+    /// is old enough that its changes are sent.
+    pub(super) fn schedule_young_wake(&self, bucket: &Arc<Bucket>) {
+        if !bucket.transactions.must_schedule_wake() {
             return;
         }
         let of = Arc::clone(&bucket.transactions);
@@ -94,18 +96,19 @@ impl Projector {
         self.env.spawn_request("young transactions", wake).detach();
     }
 
-    /// See [`proto::rpc::api::ProjectorApi::commit`]. When this returns, the transaction has ended,
-    /// unless another call of it is in progress, or it never was at the requested place.
+    /// Commits a transaction; see [`proto::rpc::api::ProjectorApi::commit`]. The transaction has
+    /// ended when this function returns, with two exceptions: another call of the transaction is
+    /// in progress, or the transaction is not at the place that the caller has named.
     pub(super) async fn commit_transaction(
         &self,
         request: TransactionCommit,
     ) -> Result<WriteReply> {
         let TransactionCommit { bucket, transaction, behind, .. } = request;
-        let bucket = self.writable(bucket, WriteCall::Documents).await?;
+        let bucket = self.bucket_for_call(bucket, WriteCall::Documents).await?;
         let begun = match self.begin_commit(&bucket, request).await {
             // A transaction ends with its commit, so a transaction that is not open has an outcome.
             Err(_) if !bucket.transactions.is_open(transaction) => {
-                return answer_again(&bucket, (transaction, behind));
+                return repeated_answer(&bucket, (transaction, behind));
             }
             begun => begun?,
         };
@@ -119,17 +122,20 @@ impl Projector {
     }
 
     async fn commit_begun(&self, bucket: Arc<Bucket>, begun: BegunCommit) -> Result<WriteReply> {
-        let committing = self.before_turn(&bucket, begun).await?;
+        let committing = self.do_early_commit_work(&bucket, begun).await?;
         // A prepared transaction that holds one of its documents ends soon. If not, the check of the commit refuses it.
-        bucket.unheld(committing.changes.iter().map(|changed| &*changed.mutation.id)).await.ok();
+        bucket
+            .wait_until_unlocked(committing.changes.iter().map(|changed| &*changed.mutation.id))
+            .await
+            .ok();
         let bytes = committing.bytes();
         // The bytes of the commit are in memory already.
         let work = |reply| Work::Commit(Box::new(committing), reply);
-        self.queue_held(bucket, bytes, work).await
+        self.queue_unreserved(bucket, bytes, work).await
     }
 
-    /// Begins the commit of a transaction. `None` if it has no changes. After an error this call
-    /// has not begun the commit.
+    /// Begins the commit of a transaction: the transaction accepts no further call. `None` if it
+    /// has no changes. If an error is returned, the commit was not begun.
     pub(super) async fn begin_commit(
         &self,
         bucket: &Arc<Bucket>,
@@ -137,7 +143,7 @@ impl Projector {
     ) -> Result<Option<BegunCommit>> {
         let TransactionCommit { transaction, place, snapshot, participants, .. } = request;
         if place.0 > 0 && !bucket.transactions.is_open(transaction) {
-            return Err(not_open(transaction, place));
+            return Err(not_open_error(transaction, place));
         }
         let snapshot = self.snapshot(bucket, Some(transaction), snapshot).await;
         let (snapshot, failed) = match snapshot {
@@ -153,15 +159,15 @@ impl Projector {
             false => begin(),
         };
         let begun = |committing: CommitInProgress| BegunCommit {
-            committing: committing.over(participants),
+            committing: committing.with_participants(participants),
             failed,
         };
         Ok(committing?.map(begun))
     }
 
-    /// Prepares a commit before it is numbered. Any error refuses the commit and ends the
-    /// transaction.
-    pub(super) async fn before_turn(
+    /// Does the work for a commit that is possible before the bucket's writer numbers it. Any
+    /// error refuses the commit and ends the transaction.
+    pub(super) async fn do_early_commit_work(
         &self,
         bucket: &Arc<Bucket>,
         begun: BegunCommit,
@@ -189,13 +195,14 @@ impl Projector {
         if let Some(error) = failed {
             return Err(error);
         }
-        let committing = self.looked_up(bucket, committing).await?;
-        self.wait_published(bucket, || false).await?;
+        let committing = self.with_look_up(bucket, committing).await?;
+        self.wait_for_timestamp(bucket, || false).await?;
         Ok(committing)
     }
 
-    /// Looks up the documents of a large commit before it is numbered, and creates its mutations.
-    async fn looked_up(
+    /// Looks up the documents of a large commit, and creates its mutations, before the bucket's
+    /// writer numbers them.
+    async fn with_look_up(
         &self,
         bucket: &Arc<Bucket>,
         mut committing: CommitInProgress,
@@ -215,7 +222,7 @@ impl Projector {
         self.env.bulk(Bulk::Queued, look_up).await
     }
 
-    /// See [`proto::rpc::api::ProjectorApi::get_in`].
+    /// Reads documents in a transaction; see [`proto::rpc::api::ProjectorApi::get_for_transaction`].
     pub(super) async fn get_in_transaction(&self, request: DocumentsRequest) -> Result<Documents> {
         let DocumentsRequest { bucket, ids, snapshot, own } = request;
         let bucket = self.bucket(bucket).await?;
@@ -225,16 +232,17 @@ impl Projector {
         };
         let transaction = own.map(|own| own.transaction);
         // The documents of a version never change.
-        let snapshot = snapshot.filter(|_| bucket.info.source.reports());
+        let snapshot = snapshot.filter(|_| bucket.info.source.reports_position());
         let snapshot = self.snapshot(&bucket, transaction, snapshot).await?;
         let (store, of, wanted) = (self.store(), Arc::clone(&bucket), ids.clone());
-        let read = move || complete(&*store, &of, &wanted, snapshot.as_ref(), found);
+        let read = move || complete_documents(&*store, &of, &wanted, snapshot.as_ref(), found);
         let documents = self.env.blocking(read).await?;
         check_read(&bucket, &ids)?;
         Ok(documents)
     }
 
-    /// See [`proto::rpc::api::ProjectorApi::committed`].
+    /// Searches for the commit of a transaction in all served buckets; see
+    /// [`proto::rpc::api::ProjectorApi::committed`].
     pub(super) fn find_commit(&self, transaction: TransactionId) -> FoundCommits {
         let buckets = self.bucket_ids().into_iter().filter_map(|id| self.find(id));
         let mut found = FoundCommits::default();
@@ -249,8 +257,8 @@ impl Projector {
         found
     }
 
-    /// Returns the snapshot of an epoch; waits a short time for an unknown epoch. A transaction
-    /// that has read before already has its snapshot. `None` without an epoch.
+    /// Returns the snapshot that a transaction reads: its stored one, or the snapshot of the
+    /// requested epoch, which may need a short wait. `None` without an epoch.
     async fn snapshot(
         &self,
         bucket: &Bucket,
@@ -262,12 +270,14 @@ impl Projector {
         if let Some(known) = known.filter(|known| known.epoch == epoch) {
             return Ok(Some(known));
         }
-        let mut turned = bucket.watch_turns();
+        let mut turned = bucket.watch_without_mutations();
         let find = async {
             loop {
                 match bucket.snapshot_at(epoch) {
                     Ok(Some(found)) => return Ok(Some(found)),
-                    Err(error) => return self.retained(bucket, epoch, error).await.map(Some),
+                    Err(error) => {
+                        return self.retained_snapshot(bucket, epoch, error).await.map(Some);
+                    }
                     Ok(None) => {}
                 }
                 if bucket.is_removed() || turned.changed().await.is_err() {
@@ -284,18 +294,23 @@ impl Projector {
 }
 
 impl Projector {
-    /// Returns the snapshot of an epoch that this projector no longer retains; the coordinators
-    /// retain it while a lease of the transaction protects it. `unknown` is the error if they do
-    /// not.
-    async fn retained(&self, bucket: &Bucket, epoch: Epoch, unknown: Error) -> Result<Snapshot> {
+    /// Returns the snapshot of an epoch whose timestamp this projector does not have any more.
+    /// The coordinators retain the timestamp while a lease of the transaction protects it. If
+    /// they do not, the error is `unknown`.
+    async fn retained_snapshot(
+        &self,
+        bucket: &Bucket,
+        epoch: Epoch,
+        unknown: Error,
+    ) -> Result<Snapshot> {
         let mark = self.directory.coordinator().epoch_mark(bucket.info.id, epoch).await?;
-        mark.map_or(Err(unknown), |mark| bucket.moment_of(&mark))
+        mark.map_or(Err(unknown), |mark| bucket.snapshot_of_mark(&mark))
     }
 }
 
-/// Returns the outcome of a transaction that is no longer open, or the error if the outcome is
-/// unknown.
-pub(super) fn answer_again(
+/// Returns the outcome of a transaction that is not open any more, for a repeated call. An error
+/// if the outcome is not a commit, or is unknown.
+pub(super) fn repeated_answer(
     bucket: &Bucket,
     (transaction, behind): (TransactionId, u64),
 ) -> Result<WriteReply> {
@@ -303,14 +318,14 @@ pub(super) fn answer_again(
     // A leader whose lease has ended may lack commits of its successor.
     bucket.check_open()?;
     match fate {
-        Fate::Committed(committed) => Ok(reply_of(bucket, committed)),
-        Fate::RolledBack => {
+        TransactionOutcome::Committed(committed) => Ok(reply_of(bucket, committed)),
+        TransactionOutcome::RolledBack => {
             let what = format!(
                 "transaction {transaction} was rolled back: an earlier call to commit it was refused, or its projector was restarted or gave it up"
             );
             Err(Error::new(ErrorCode::Conflict, what).with_hint("begin the transaction again"))
         }
-        Fate::Forgotten => {
+        TransactionOutcome::Forgotten => {
             let name = &bucket.info.name;
             let what = format!(
                 "bucket {name} does not remember if transaction {transaction} was committed"
@@ -320,29 +335,32 @@ pub(super) fn answer_again(
     }
 }
 
-pub(super) fn reply_of(bucket: &Bucket, committed: Committed) -> WriteReply {
-    let Committed { affected, positions, .. } = committed;
+pub(super) fn reply_of(bucket: &Bucket, committed: CommittedTransaction) -> WriteReply {
+    let CommittedTransaction { affected, positions, .. } = committed;
     WriteReply { affected, position: WritePosition { bucket: bucket.info.id, positions } }
 }
 
-/// A commit that has begun; the transaction ends when this is dropped.
+/// A commit that has begun. The transaction ends when this value is dropped.
 pub(super) struct BegunCommit {
     committing: CommitInProgress,
-    /// The error of the transaction's snapshot, if it cannot be used.
+    /// The error with which the commit must be refused, because the transaction's snapshot cannot
+    /// be used.
     failed: Option<Error>,
 }
 
-/// A write in a transaction.
+/// The writes of one request in an open transaction.
 struct OpenWrite<'w> {
     at: (TransactionId, TransactionPlace),
     owner: &'w str,
     snapshot: Option<Snapshot>,
     writes: &'w CheckedWrites,
-    /// The documents whose existence the writes depend on.
+    /// The ids of the documents that must be looked up, because the effect of a write depends on
+    /// whether the document exists.
     unknown: BTreeSet<String>,
 }
 
-/// Looks up the documents whose existence some writes depend on, and makes the changes.
+/// Makes the writes of a request in a transaction, after looking up the documents on whose
+/// existence they depend.
 fn write(
     store: &dyn DocumentStore,
     bucket: &Bucket,
@@ -367,9 +385,9 @@ fn write(
     bucket.transactions.write(&bucket.info, request, limits, Instant::now())
 }
 
-/// Reads the documents that a transaction has not changed, and returns all documents, including its
-/// own.
-fn complete(
+/// Returns documents as a transaction sees them: its own changes, and for all other documents
+/// those of its snapshot.
+fn complete_documents(
     store: &dyn DocumentStore,
     bucket: &Bucket,
     ids: &[String],
@@ -392,7 +410,8 @@ fn complete(
     Ok(own.into_iter().map(|own| own.unwrap_or_else(|| found.next().flatten())).collect())
 }
 
-/// Returns an error if the log was purged beyond a snapshot during a read of documents.
+/// Returns an error if the versions that a snapshot needs were purged from the log while
+/// documents were read.
 fn check_kept<'i>(
     store: &dyn DocumentStore,
     bucket: &Bucket,

@@ -1,4 +1,4 @@
-//! The changes of a commit group before they are logged.
+//! The changes of a group of requests, collected before they are logged together.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use documents::document_store::Batch;
 use documents::mutation::Mutation;
 use documents::ownership::Ownership;
 
-/// The changes of a commit group before they are logged.
+/// The changes of a group of requests before they are logged, and the positions of the bucket
+/// after them.
 pub(super) struct PendingChanges {
     pub(super) bucket: Arc<Bucket>,
     pub(super) next: Vec<Position>,
@@ -21,13 +22,14 @@ pub(super) struct PendingChanges {
     pub(super) commits: NewestCommits,
     pub(super) ownership: Arc<Ownership>,
     pub(super) changes: Batch,
-    /// The large commits in the group.
+    /// The large commits of transactions in the group.
     pub(super) large: Vec<Arc<LargeCommit>>,
     newest: LastMutations,
 }
 
 impl PendingChanges {
-    /// Creates an empty group after all numbered groups, whose positions are `behind`.
+    /// Creates an empty group that follows all numbered groups, which end at the positions
+    /// `behind`.
     pub(super) fn new(bucket: Arc<Bucket>, behind: Positions) -> Self {
         let Positions { next, branches, commits } = behind;
         let (changes, newest, large) = (Batch::default(), LastMutations::default(), Vec::new());
@@ -39,20 +41,22 @@ impl PendingChanges {
         self.changes.mutations.push(Arc::new(mutation));
     }
 
-    /// Adds a step of a transaction. The mutations of a commit must have been added before.
-    pub(super) fn transaction(&mut self, event: TransactionEvent) {
-        self.commits.add(&event);
+    /// Adds a step of a transaction, such as its commit. The mutations of a commit must have been
+    /// added before.
+    pub(super) fn add_transaction_step(&mut self, event: TransactionEvent) {
+        self.commits.apply_event(&event);
         self.changes.commits.push(event);
     }
 
-    /// Adds steps for the commits that are no longer open.
-    pub(super) fn settle(&mut self) {
+    /// Adds a step for each commit that is not open any more, which removes the commit from the
+    /// bucket's record.
+    pub(super) fn drop_ended_commits(&mut self) {
         if self.commits.open().len() > 0 && !self.changes.is_empty() {
             for settled in self.bucket.settled() {
                 let id = settled.id();
                 // A producer's transaction may have been committed again, at other positions.
                 if self.commits.find_open(id) == Some(&settled) {
-                    self.transaction(TransactionEvent::Settled(id));
+                    self.add_transaction_step(TransactionEvent::Settled(id));
                 }
             }
         }
@@ -63,7 +67,7 @@ impl PendingChanges {
         }
     }
 
-    /// The group's last mutation of an id.
+    /// Returns the group's last mutation of an id.
     pub(super) fn newest(&mut self, id: &str) -> Option<&Mutation> {
         self.newest.of(&self.changes.mutations, id)
     }

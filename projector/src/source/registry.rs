@@ -1,4 +1,5 @@
-//! The table of the implementations of a bucket's source, by kind. The kinds are listed only here.
+//! The table of the implementations of [`Source`], one for each kind of bucket. Only this table
+//! lists all kinds.
 
 use proto::model::bucket::SourceKind;
 
@@ -7,7 +8,7 @@ use super::files::FromFiles;
 use super::kind::Source;
 use super::push::PushedSource;
 
-/// Returns the source of a kind.
+/// Returns the implementation of a kind of source.
 pub fn source_of_kind(kind: SourceKind) -> &'static dyn Source {
     match kind {
         SourceKind::Embedded => &Embedded,

@@ -1,20 +1,22 @@
-//! Group commit: many writers share one batch and one sync of a bucket's log.
+//! The writer of a bucket, which commits requests in groups: many requests share one batch and
+//! one sync of the bucket's log.
 //!
 //! A request is checked before it is added to the queue of its bucket. One thread at a time takes
 //! all waiting requests up to a limit, numbers their mutations, and commits them as one batch, in
-//! the two turns of [`super::gate`]: first the group is durable in the log; then it is added to the
-//! documents, the bucket publishes it, and its requests are answered. While a group is synced the
-//! next one is collected, and while a group is published the next one is synced. So throughput
-//! grows with the number of writers, and a lone writer waits for one sync only.
+//! the two turns of [`super::gate`]: first the group is durable in the log; then it is added to
+//! the documents, the bucket publishes it, and its requests are answered. While a group is synced
+//! the next one is collected, and while a group is published the next one is synced. So
+//! throughput grows with the number of writers, and a lone writer waits for one sync only.
 //!
-//! Only the thread with the first turn numbers mutations, and it continues from the previous group,
-//! so seqnos have no gaps. A refused request (a duplicate id, a position out of order) leaves the
-//! group before it has changed anything. If the store fails, the group is not published, and all
-//! its requests fail; so do later groups, because the store accepts no more writes.
+//! Only the thread with the first turn numbers mutations, and it continues from the previous
+//! group, so seqnos have no gaps. A refused request (a duplicate id, a position out of order)
+//! leaves the group before it has changed anything. If the store fails, the group is not
+//! published, and all its requests fail; so do later groups, because the store accepts no more
+//! writes.
 //!
-//! If other copies are awaited ([`super::links`]), a group is published by the request with which
-//! the last of them confirms the group. Meanwhile the next groups are logged, up to a limit.
-//! Exclusive work waits until no group waits for another copy.
+//! If the leader waits for other copies ([`super::links`]), a group is published when the last of
+//! them has confirmed it. Meanwhile the next groups are logged, up to a limit. Exclusive work
+//! waits until no group waits for another copy.
 //!
 //! Each bucket has its own queue and log, so a slow sync delays no other bucket. No statement is
 //! split over two groups: each reported position is *participant-closed*.
@@ -38,8 +40,8 @@ use proto::{Error, Result};
 use tokio::sync::{Notify, oneshot};
 
 use super::embedded::{commit, holds, joint, numbering};
-use super::groups::ahead::{Ahead, GroupBetweenTurns, Positions};
-use super::groups::gate::{Answers, Fate, SMALL_BYTES_MAX, WaitingGroup};
+use super::groups::ahead::{GroupBetweenTurns, Positions, UnshownGroups};
+use super::groups::gate::{Answers, GroupFate, SMALL_BYTES_MAX, WaitingGroup};
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
 use super::push::{commit as push_commit, order};
@@ -49,44 +51,48 @@ use crate::transactions::committing::CommitInProgress;
 use crate::transactions::producer_transactions::ProducerCommitGuard;
 use documents::document_store::{Batch, DocumentStore, ShowBatch};
 
-/// The approximate size of a group in bytes: large enough that the sync is a small part of its
-/// cost, and small enough that the next group does not wait long.
+/// The approximate size limit of a group in bytes. The limit is large enough that the sync is a
+/// small part of a group's cost, and small enough that the next group does not wait long.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 /// The number of groups that one thread commits before it yields.
 const GROUPS_MAX: usize = 64;
-/// The maximum number of groups between their turns. More would only wait longer.
+/// The maximum number of groups that are logged and not published, without other copies. More
+/// groups would only wait longer.
 const UNSHOWN_MAX: usize = 2;
 /// The maximum number of groups that wait for other copies: one that is being sent, one that
-/// another copy is syncing, and those collected meanwhile.
+/// another copy is syncing, and further ones that arrive meanwhile.
 const AWAITED_MAX: usize = 4;
 
-/// A request for the log, with its reservations in the queue.
+/// A request to a bucket's writer, with the memory that is reserved for it in the queue.
 pub struct Job {
     /// The approximate size in bytes.
     pub bytes: usize,
     /// The request.
     pub work: Work,
-    /// The reservations, released when the request is answered; `None` for work without documents
-    /// in the queue.
-    pub room: Option<Room>,
+    /// The reserved memory, released when the request is answered; `None` for work without
+    /// documents in the queue.
+    pub room: Option<JobReservations>,
 }
 
-/// The reservations of a request: one in the budget of its bucket, so that a bucket with silent
-/// copies leaves room for others, and one in the total budget.
-pub type Room = (Reservation, Reservation);
+/// The memory that is reserved for a request. It is reserved twice: in the budget of the
+/// request's bucket, so that a bucket whose copies are silent leaves memory for other buckets,
+/// and in the total budget.
+pub type JobReservations = (Reservation, Reservation);
 
 impl Job {
+    /// Returns true if no other request of the bucket may be in progress during this one.
     fn is_exclusive(&self) -> bool {
         matches!(self.work, Work::Exclusive(_) | Work::Brief(_))
     }
 
+    /// Returns true if the work usually takes no longer than the sync of a small group.
     fn is_brief(&self) -> bool {
         matches!(self.work, Work::Brief(_))
     }
 }
 
-/// Work that runs between two groups.
-pub type Exclusive = Box<dyn FnOnce(&Writer, &Bucket) + Send>;
+/// A function that the writer runs while no group of the bucket is in progress.
+pub type ExclusiveWork = Box<dyn FnOnce(&Writer, &Bucket) + Send>;
 
 /// A request to the writer of a bucket. Each request but the last two contains the channel of its
 /// answer.
@@ -100,40 +106,43 @@ pub enum Work {
     Prepare(TransactionId, Box<CommitInProgress>, oneshot::Sender<Result<u64>>),
     /// The outcome of a prepared transaction.
     Decide(TransactionId, Decision, oneshot::Sender<Result<WriteReply>>),
-    /// Numbered mutations up to the first that does not fit, and the error that validation has
-    /// found in the request.
+    /// Mutations that their producer has numbered, to be accepted up to the first one that does
+    /// not follow its predecessor. Also the error that validation has found in the request.
     Push(Vec<CheckedPush>, Option<Error>, oneshot::Sender<Result<PushReply>>),
-    /// The mutations of a producer's transaction; the request names the parts to be numbered.
+    /// The mutations of a producer's transaction, and the request that names the vbuckets whose
+    /// mutations are committed.
     CommitPushed(PushedCommitRequest, Box<ProducerCommitGuard>, oneshot::Sender<Result<PushReply>>),
     /// A producer's transaction whose missing parts are given up, so that epochs include its open
-    /// commit.
+    /// commit without them.
     GiveUpRest(ProducerTransactionId, oneshot::Sender<Result<()>>),
-    /// Work that runs alone between two groups.
-    Exclusive(Exclusive),
-    /// Work that runs alone, and usually no longer than the sync of a small group.
-    Brief(Exclusive),
+    /// Work that runs alone, while no group of the bucket is in progress.
+    Exclusive(ExclusiveWork),
+    /// Work that runs alone, and that usually takes no longer than the sync of a small group.
+    Brief(ExclusiveWork),
 }
 
-/// The state that the writers of all buckets share.
+/// The writer of a projector: the data that the writers of all buckets share, and their work.
 pub struct Writer {
     /// The store that batches are written to.
     pub store: Arc<dyn DocumentStore>,
     /// Notified when the store has failed; it accepts no more writes until it is opened again.
     pub failed: Arc<Notify>,
-    /// Locked while a group is published, and while the positions of several buckets are read as of
-    /// one moment: if a write is included, so is every write that was acknowledged before it began.
+    /// Locked while a group is published, and while the positions of several buckets are read as
+    /// of one moment. So if the read positions include a write, they also include all writes that
+    /// were acknowledged before that write began.
     pub showing: Mutex<()>,
-    /// The smallest number of changed documents of a large commit, for which streams send a marker
-    /// instead of mutations.
+    /// The smallest number of changed documents of a large commit. For such a commit, streams
+    /// send a marker instead of its mutations.
     pub large_commit_changes: u64,
-    /// A function that is called for each bucket that has changed.
+    /// A function that is called with the id of each bucket that has changed.
     pub on_change: Box<dyn Fn(BucketId) + Send + Sync>,
 }
 
 impl Writer {
-    /// Handles the jobs of a bucket; idle once all senders are dropped, which happens while the
-    /// service stops. Cancelling drops the queued jobs and closes the reply channels of their
-    /// callers; groups that are being committed are finished and answered.
+    /// Handles the jobs of a bucket until cancelled. Waits when all senders of jobs were dropped,
+    /// which happens while the service stops. Cancelling drops the queued jobs and closes the
+    /// reply channels of their callers; groups that are being committed are finished and
+    /// answered.
     pub async fn run(
         self: Arc<Self>,
         bucket: Arc<Bucket>,
@@ -147,7 +156,7 @@ impl Writer {
                 let (writer, bucket) = (Arc::clone(&self), Arc::clone(&bucket));
                 let (queue, shows, is_brief) = (jobs.clone(), env.clone(), first.is_brief());
                 let groups_max = if is_brief { 1 } else { GROUPS_MAX };
-                let work = move || writer.work(&bucket, first, (&queue, groups_max), &shows);
+                let work = move || writer.handle_jobs(&bucket, first, (&queue, groups_max), &shows);
                 next = match is_brief {
                     true => env.blocking_briefly(work).await,
                     false => env.blocking(work).await,
@@ -157,8 +166,8 @@ impl Writer {
         pending().await
     }
 
-    /// Handles waiting jobs, up to `groups_max` groups. Returns the next job if there are more.
-    fn work(
+    /// Handles waiting jobs: at most `groups_max` groups. Returns the next job if there are more.
+    fn handle_jobs(
         self: &Arc<Self>,
         bucket: &Arc<Bucket>,
         first: Job,
@@ -183,7 +192,7 @@ impl Writer {
                 next = jobs.try_recv().ok();
                 continue;
             }
-            let (group, then) = gather(first, jobs);
+            let (group, then) = gather_group(first, jobs);
             // A small group is shown by the thread that has logged it: that costs less than another thread's wake-up.
             let bytes = bytes_of(&group);
             let is_large = bytes > SMALL_BYTES_MAX;
@@ -211,31 +220,32 @@ impl Writer {
         next
     }
 
-    /// Numbers a group and makes it durable. Returns the number of groups that wait for
-    /// publication, and the groups that no longer do, for the caller to drop.
+    /// Numbers a group of jobs, and makes it durable in the log. Returns the number of groups
+    /// that wait to be published. Also returns earlier groups that are published now; the caller
+    /// drops them, since that may take long.
     fn log_group(
         self: &Arc<Self>,
         bucket: &Arc<Bucket>,
         jobs: Vec<Job>,
     ) -> (usize, Vec<GroupBetweenTurns>) {
         let bytes = bytes_of(&jobs);
-        let mut turn = bucket.gate.log();
-        let behind = turn.take(|| bucket.published());
+        let mut turn = bucket.gate.lock_first_turn();
+        let behind = turn.take_positions(|| bucket.published());
         let pending = PendingChanges::new(Arc::clone(bucket), behind);
         let large_changes = self.large_commit_changes;
         let mut group = Group { store: &*self.store, ahead: &mut turn, pending, large_changes };
         let mut answers = Vec::with_capacity(jobs.len());
         for job in jobs {
-            answers.push((group.stage(job.work), job.room));
+            answers.push((group.number_request(job.work), job.room));
         }
-        group.pending.settle();
+        group.pending.drop_ended_commits();
         let PendingChanges { changes, next, branches, commits, large, .. } = group.pending;
-        turn.put(Positions { next, branches, commits });
+        turn.put_positions(Positions { next, branches, commits });
         let (batch, is_shown) = (Arc::new(changes), Arc::new(AtomicBool::new(false)));
         let has_changes = !batch.is_empty();
         // The other copies write the group while it is synced here.
         let number = match has_changes || bucket.gate.waiting() > 0 {
-            true => bucket.links.add(has_changes.then_some(&batch)),
+            true => bucket.links.add_group(has_changes.then_some(&batch)),
             // The group waits for no copy, also after the end of a term.
             false => 0,
         };
@@ -253,18 +263,18 @@ impl Writer {
         (bucket.gate.push(&turn, group), no_longer)
     }
 
-    /// Makes a durable group visible, unless it is abandoned.
+    /// Adds a durable group to the document table, and publishes it unless it is abandoned.
     fn show_group(
         &self,
-        (bucket, fate): (&Bucket, Fate),
+        (bucket, fate): (&Bucket, GroupFate),
         logged: Result<ShowBatch>,
         (batch, large): (&Batch, Vec<Arc<LargeCommit>>),
     ) -> Result<()> {
         // Before the documents can be read: their readers look for commits that lack parts after the read.
-        bucket.announce_pushed(&batch.commits);
+        bucket.record_pushed_commits(&batch.commits);
         let shown = logged.and_then(|show| show());
         match &shown {
-            Ok(()) if fate == Fate::Abandoned => return Err(bucket.in_doubt()),
+            Ok(()) if fate == GroupFate::Abandoned => return Err(bucket.in_doubt_error()),
             Ok(()) => {
                 let branches = batch.record.as_ref().map(|record| record.branches.clone());
                 let published = bucket.to_publish(&batch.mutations);
@@ -281,8 +291,8 @@ impl Writer {
     }
 }
 
-/// Returns true if a job may begin. Exclusive work waits for groups that other copies lack, and so
-/// does a group if many of these wait.
+/// Returns true if a job may begin. Exclusive work must wait while any group waits for other
+/// copies. Other jobs must wait while [`AWAITED_MAX`] groups do.
 fn may_begin(bucket: &Bucket, is_exclusive: bool) -> bool {
     if bucket.links.is_alone() || bucket.has_ended() {
         return true;
@@ -303,9 +313,9 @@ async fn wait_for_copies(bucket: &Bucket, is_exclusive: bool) {
     }
 }
 
-/// Collects the jobs that are committed together. Also returns the next job, if it was received
-/// already.
-fn gather(first: Job, jobs: &Receiver<Job>) -> (Vec<Job>, Option<Job>) {
+/// Collects the waiting jobs that are committed together with `first`. Also returns the job after
+/// them, if it was received already.
+fn gather_group(first: Job, jobs: &Receiver<Job>) -> (Vec<Job>, Option<Job>) {
     let (mut bytes, mut group, mut then) = (0, Vec::new(), Some(first));
     while let Some(job) = then.take_if(|job| !job.is_exclusive()) {
         bytes += job.bytes;
@@ -319,7 +329,8 @@ fn bytes_of(jobs: &[Job]) -> usize {
     jobs.iter().map(|job| job.bytes).sum()
 }
 
-fn answer_all(answers: Vec<(Answer, Option<Room>)>, committed: &Result<()>) {
+/// Answers all requests of a group, and releases their memory.
+fn answer_all(answers: Vec<(Answer, Option<JobReservations>)>, committed: &Result<()>) {
     let committed = match plant::is(Plant::AcknowledgedEarly) {
         true => Ok(()),
         false => committed.clone(),
@@ -329,10 +340,11 @@ fn answer_all(answers: Vec<(Answer, Option<Room>)>, committed: &Result<()>) {
     }
 }
 
-/// A function that answers a request. A store error takes precedence over the request's own
-/// outcome.
+/// A function that answers a request once its group is committed. An error of the store takes
+/// precedence over the request's own outcome.
 type Answer = Box<dyn FnOnce(Result<()>) + Send>;
 
+/// Returns the function that answers a request with its outcome.
 fn answer<T: Send + 'static>(reply: oneshot::Sender<Result<T>>, outcome: Result<T>) -> Answer {
     Box::new(move |committed| {
         // The caller may have stopped waiting; the write is done anyway.
@@ -340,22 +352,23 @@ fn answer<T: Send + 'static>(reply: oneshot::Sender<Result<T>>, outcome: Result<
     })
 }
 
-/// Ends a transaction when its caller receives the outcome. A transaction whose group has failed
-/// does not end: the log may contain the group, and the next opening of the bucket decides.
-fn ended(committing: Box<CommitInProgress>, answer: Answer) -> Answer {
-    Box::new(move |committed| answer(committed.map_err(|error| committing.in_doubt(error))))
+/// Returns a function that answers the caller of a commit and then ends the transaction. If the
+/// group has failed, the transaction does not end: the log may contain the group, and the next
+/// opening of the bucket decides.
+fn end_with_answer(committing: Box<CommitInProgress>, answer: Answer) -> Answer {
+    Box::new(move |committed| answer(committed.map_err(|error| committing.keep_in_doubt(error))))
 }
 
-/// Ends a producer's transaction when its caller receives the outcome. The transaction is open
-/// again if its commit was refused.
-fn ended_pushed(
+/// Returns a function that answers the caller of a producer's commit and then ends the
+/// transaction. If the commit was refused, the transaction is open again instead.
+fn end_pushed_with_answer(
     committing: Box<ProducerCommitGuard>,
     reply: oneshot::Sender<Result<PushReply>>,
     outcome: Result<PushReply>,
 ) -> Answer {
     Box::new(move |committed| {
         let outcome = match (committed, outcome) {
-            (Err(error), _) => Err(committing.in_doubt(error)),
+            (Err(error), _) => Err(committing.keep_in_doubt(error)),
             (Ok(()), Ok(reply)) => {
                 committing.finish();
                 Ok(reply)
@@ -370,24 +383,25 @@ fn ended_pushed(
     })
 }
 
-/// A group while it is built.
+/// A group of requests while it is being numbered.
 struct Group<'s> {
     store: &'s dyn DocumentStore,
-    ahead: &'s mut Ahead,
+    ahead: &'s mut UnshownGroups,
     pending: PendingChanges,
     /// The smallest number of changes of a large commit.
     large_changes: u64,
 }
 
 impl Group<'_> {
-    fn stage(&mut self, work: Work) -> Answer {
+    /// Numbers the mutations of one request, and returns the function that answers it.
+    fn number_request(&mut self, work: Work) -> Answer {
         let Self { store, ahead, pending, large_changes } = self;
         let bucket = Arc::clone(&pending.bucket);
         let removed = bucket.refusal();
         match work {
             Work::Write(writes, reply) => {
                 let ids = writes.writes().iter().map(|write| &**write.id());
-                let refused = removed.or_else(|| holds::check_unheld(pending, ids).err());
+                let refused = removed.or_else(|| holds::check_not_locked(pending, ids).err());
                 let outcome = match refused {
                     Some(error) => Err(error),
                     None => {
@@ -415,14 +429,14 @@ impl Group<'_> {
                         numbered
                     }
                 };
-                ended(committing, answer(reply, outcome))
+                end_with_answer(committing, answer(reply, outcome))
             }
             Work::Prepare(number, committing, reply) => {
                 let outcome = match removed {
                     Some(error) => Err(error),
                     None => joint::prepare(pending, (&mut **ahead, *store), (number, &committing)),
                 };
-                ended(committing, answer(reply, outcome))
+                end_with_answer(committing, answer(reply, outcome))
             }
             Work::Decide(transaction, decision, reply) => {
                 let outcome = match removed {
@@ -436,12 +450,12 @@ impl Group<'_> {
                     Some(error) => Err(error),
                     None => push_commit::commit(pending, (&request, *large_changes), &committing),
                 };
-                ended_pushed(committing, reply, outcome)
+                end_pushed_with_answer(committing, reply, outcome)
             }
             Work::GiveUpRest(transaction, reply) => {
                 if pending.commits.find_pushed(transaction).is_some() {
                     let settled = CommitId::Pushed(transaction);
-                    pending.transaction(TransactionEvent::Settled(settled));
+                    pending.add_transaction_step(TransactionEvent::Settled(settled));
                 }
                 answer(reply, removed.map_or(Ok(()), Err))
             }
@@ -450,7 +464,7 @@ impl Group<'_> {
             Work::Push(mutations, error, reply) => {
                 let outcome = match removed {
                     Some(error) => Err(error),
-                    None => order::push(pending, mutations, error),
+                    None => order::accept_pushed(pending, mutations, error),
                 };
                 answer(reply, outcome)
             }

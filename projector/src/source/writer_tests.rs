@@ -12,7 +12,7 @@ use super::*;
 use crate::source::{BucketRecord, MemoryStore};
 use crate::transactions::limits::Limits;
 use crate::transactions::open::WriteIn;
-use crate::transactions::room::Room;
+use crate::transactions::room::TransactionBudget;
 use crate::transactions::snapshot::Snapshot;
 use documents::ownership::Ownership;
 
@@ -72,7 +72,7 @@ fn seqno(mut answer: oneshot::Receiver<Result<WriteReply>>) -> Result<u64> {
 }
 
 #[test]
-fn a_group_is_numbered_and_checked_behind_those_that_nobody_sees_yet() {
+fn group_is_numbered_after_unpublished_groups() {
     let world = World::new();
     let (insert, mut inserted) = world.job("a", WriteKind::Insert(document()));
     assert_eq!(world.writer.log_group(&world.bucket, vec![insert]).0, 1);
@@ -92,7 +92,7 @@ fn a_group_is_numbered_and_checked_behind_those_that_nobody_sees_yet() {
 }
 
 #[test]
-fn a_closed_gate_has_no_group_on_its_way() {
+fn closed_gate_has_no_unpublished_group() {
     let world = World::new();
     let (upsert, upserted) = world.job("a", WriteKind::Upsert(document()));
     world.writer.log_group(&world.bucket, vec![upsert]);
@@ -107,7 +107,7 @@ fn a_closed_gate_has_no_group_on_its_way() {
 }
 
 #[test]
-fn a_failed_sync_fails_its_group_and_those_behind_it_and_none_before_it() {
+fn failed_sync_fails_its_group_and_later_ones() {
     let world = World::new();
     let (first, written) = world.job("a", WriteKind::Upsert(document()));
     world.writer.log_group(&world.bucket, vec![first]);
@@ -133,7 +133,7 @@ fn a_thread_that_must_not_wait_shows_small_groups_in_their_order() {
     let gate = &world.bucket.gate;
     assert!(gate.show_small(), "nothing waits");
     let (small, large, behind) = (log("a", 10), log("b", SMALL_BYTES_MAX + 1), log("c", 10));
-    let held = gate.shown();
+    let held = gate.hold_publication();
     assert!(!gate.show_small(), "another thread shows");
     drop(held);
     assert!(!gate.show_small(), "a large group is left");
@@ -165,7 +165,7 @@ fn committing(
     snapshot: Option<Snapshot>,
 ) -> CommitInProgress {
     let (transactions, now) = (&world.bucket.transactions, Instant::now());
-    let limits = Limits { bytes_max: 1000, open_max: 10, room: Room::new(1000) };
+    let limits = Limits { bytes_max: 1000, open_max: 10, room: TransactionBudget::new(1000) };
     // Only a deletion of an existing document has an effect.
     let is_there = kind == WriteKind::Delete;
     let writes = CheckedWrites::new(vec![Write { id: "a".into(), kind }], 100).expect("valid");
@@ -198,7 +198,7 @@ fn commit_job(
 }
 
 #[test]
-fn a_commit_is_checked_against_groups_that_nobody_sees_yet() {
+fn commit_is_checked_against_unpublished_groups() {
     let upsert = || WriteKind::Upsert(document());
     let at_begin = || Some(Snapshot { epoch: Epoch(1), seqnos: Arc::new([Seqno(0)]) });
     let behind_it = || Some(Snapshot { epoch: Epoch(2), seqnos: Arc::new([Seqno(1)]) });
@@ -223,7 +223,7 @@ fn a_commit_is_checked_against_groups_that_nobody_sees_yet() {
 /// A large commit looks its documents up before it is numbered. A group that is in the log, and not
 /// yet in the document table, then changes one of them.
 #[test]
-fn what_a_commit_has_looked_up_counts_no_longer_behind_groups_that_nobody_sees_yet() {
+fn look_up_is_stale_after_unpublished_groups() {
     let upsert = || WriteKind::Upsert(document());
     let at_begin = || Some(Snapshot { epoch: Epoch(1), seqnos: Arc::new([Seqno(0)]) });
     let insert = || WriteKind::Insert(document());

@@ -1,14 +1,15 @@
-//! Commits in progress.
+//! The commits of sessions' transactions that are in progress.
 //!
 //! A commit collects the last change of each document in a [`CommitInProgress`], which is one
-//! request to the writer of the bucket. The transaction accepts no call meanwhile, and ends when
-//! the request is answered, whatever the answer.
+//! request to the writer of the bucket. During the request, the transaction accepts no call. When
+//! the request is answered, the transaction ends, whatever the answer is.
 //!
-//! A large commit is one group of the log, and a later write waits for the group: some 0.3 seconds
-//! for 500,000 documents on two processors (`projector/documents/examples/large_group.rs`), a tenth
-//! to number them, a quarter to build the group, and the rest to write and sync it. Its runs of the
-//! document table are built concurrently. If runs got their numbers when they are read, and the
-//! group was encoded before its turn, that time would be halved.
+//! A large commit is one group of the log, and a later write waits for the group: some 0.3
+//! seconds for 500,000 documents on two processors
+//! (`projector/documents/examples/large_group.rs`), a tenth to number them, a quarter to build
+//! the group, and the rest to write and sync it. The sorted runs that add it to the document
+//! table are built at the same time. That time would be halved if the group was encoded before it
+//! is numbered, and its runs got their numbers when they are read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,31 +20,32 @@ use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
-use super::document_lookups::LookedUp;
+use super::document_lookups::DocumentLookUps;
 use super::open::Transactions;
 use super::snapshot::Snapshot;
 use super::state::check_snapshot;
 use super::transaction::LastChange;
 
-/// A commit in progress: the changes of a transaction and its snapshot. The transaction ends when
-/// this is dropped, whatever the outcome.
+/// A commit in progress: the changes of a transaction, and its snapshot. Dropping this value ends
+/// the transaction, unless the outcome of the commit is unknown.
 pub struct CommitInProgress {
     /// The id of the transaction.
     pub transaction: TransactionId,
-    /// The last place of the transaction.
+    /// The last place of the transaction: the number of its changes and rollbacks.
     pub place: TransactionPlace,
-    /// The last change of each document, in the order of the changes.
+    /// The last change of each document, in the order in which the changes were made.
     pub changes: Vec<LastChange>,
-    /// The snapshot that the transaction has read.
+    /// The snapshot that the transaction has read, if it has read any.
     pub snapshot: Option<Snapshot>,
-    /// The documents that were looked up before the commit is numbered.
-    pub looked_up: Option<LookedUp>,
-    /// The mutation of each change, without its seqno, if they were created before the commit is
+    /// The look-up of the documents, if it was made before the commit is numbered.
+    pub looked_up: Option<DocumentLookUps>,
+    /// The mutations of the changes, without seqnos, if they were created before the commit is
     /// numbered.
     pub unnumbered: Option<Vec<Arc<Mutation>>>,
-    /// All buckets that the transaction has changed, if there are several.
+    /// All buckets that the transaction has changed, if there are several; otherwise empty.
     pub participants: Vec<BucketId>,
-    /// True if the group of the commit has failed.
+    /// True if the group with the commit has failed, so that the outcome of the commit is
+    /// unknown.
     is_in_doubt: bool,
     transactions: Arc<Transactions>,
     /// The transaction's id, and its number among the bucket's transactions.
@@ -51,9 +53,9 @@ pub struct CommitInProgress {
 }
 
 impl CommitInProgress {
-    /// Sorts the changes by vbucket. The order within each vbucket is kept. The log groups
-    /// mutations by vbucket in any case. Processing a large commit in this order makes better use
-    /// of the processor's caches.
+    /// Sorts the changes by vbucket, and keeps their order within each vbucket. The log groups
+    /// mutations by vbucket in any case, and processing a large commit in this order makes better
+    /// use of the processor's caches.
     pub fn sort(&mut self) {
         let mut by_vbucket: BTreeMap<VbucketId, Vec<LastChange>> = BTreeMap::new();
         for changed in self.changes.drain(..) {
@@ -62,7 +64,7 @@ impl CommitInProgress {
         self.changes.extend(by_vbucket.into_values().flatten());
     }
 
-    /// Creates the mutations before the commit is numbered.
+    /// Creates the mutations of the changes, without seqnos, before the commit is numbered.
     pub fn make_mutations(&mut self) {
         let made = self.changes.iter().map(|LastChange { mutation, .. }| {
             let Mutation { vbucket, id, kind, document, .. } = &**mutation;
@@ -72,21 +74,22 @@ impl CommitInProgress {
         self.unnumbered = Some(made.collect());
     }
 
-    /// Turns the commit into one over several buckets.
-    pub fn over(mut self, participants: Vec<BucketId>) -> Self {
+    /// Turns the commit into a commit over several buckets.
+    pub fn with_participants(mut self, participants: Vec<BucketId>) -> Self {
         self.participants = participants;
         self
     }
 
-    /// Keeps the transaction in its present state, since the outcome of its commit is unknown.
-    /// Returns the error for the caller.
-    pub fn in_doubt(mut self, error: Error) -> Error {
+    /// Records that the outcome of the commit is unknown, so that the transaction does not end
+    /// when the commit is dropped. Returns the error for the caller.
+    pub fn keep_in_doubt(mut self, error: Error) -> Error {
         self.is_in_doubt = true;
         let what = format!("{}; transaction {} may be committed", error.message, self.transaction);
         Error::new(ErrorCode::Interrupted, what)
     }
 
-    /// Returns the number of the transaction among the bucket's transactions.
+    /// Returns the number of the transaction among the bucket's transactions. A session may reuse
+    /// an id, but a number is unique in this process.
     pub fn number(&self) -> u64 {
         self.of.1
     }
@@ -100,7 +103,7 @@ impl CommitInProgress {
 impl Drop for CommitInProgress {
     fn drop(&mut self) {
         if plant::is(Plant::CommitAppliedTwice) {
-            self.transactions.open_again(self.of);
+            self.transactions.allow_calls_again(self.of);
         } else if !self.is_in_doubt {
             self.transactions.end(self.of);
         }
@@ -108,16 +111,17 @@ impl Drop for CommitInProgress {
 }
 
 impl Transactions {
-    /// Allows further calls of a transaction.
-    fn open_again(&self, (id, number): (TransactionId, u64)) {
+    /// Allows further calls of a transaction whose commit was in progress (a bug that tests
+    /// plant).
+    fn allow_calls_again(&self, (id, number): (TransactionId, u64)) {
         let mut state = self.state();
         let open = state.open.get_mut(&id).filter(|open| open.number == number);
         open.into_iter().for_each(|open| open.is_committing = false);
     }
 
-    /// Begins the commit of a transaction. `None` if the transaction never began, so that it has no
-    /// changes. `Unavailable` if its commit is in progress already, so that the caller retries. A
-    /// commit of at least `large_changes` may be large.
+    /// Begins the commit of a transaction. `None` if the transaction never began and so has no
+    /// changes. The error is `Unavailable` if its commit is already in progress; the caller then
+    /// retries. A commit with at least `large_changes` changes may become a large commit.
     pub fn commit(
         self: &Arc<Self>,
         (id, place): (TransactionId, TransactionPlace),
@@ -135,14 +139,14 @@ impl Transactions {
         let snapshot = snapshot.or_else(|| open.snapshot.clone());
         open.is_large = open.changes() >= large_changes;
         if open.is_large {
-            state.changed(id);
+            state.record_change(id);
             drop(state);
             self.wake();
         } else {
             drop(state);
         }
         let transactions = Arc::clone(self);
-        let changes = all.collapsed();
+        let changes = all.last_changes();
         Ok(Some(CommitInProgress {
             transaction: id,
             place,

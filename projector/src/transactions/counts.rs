@@ -1,4 +1,4 @@
-//! Counters of the outcomes of a projector's transactions, and of the resources of open ones.
+//! Counts how the transactions of a projector have ended, and what the open ones use.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use proto::Result;
 use proto::rpc::api::{PushReply, WriteReply};
 use serde::Serialize;
 
-/// Counters of the ends of transactions since the process has started.
+/// The numbers of transactions that have ended since the process has started, by outcome.
 #[derive(Debug, Default)]
 pub struct Counts {
     committed: AtomicU64,
@@ -15,36 +15,39 @@ pub struct Counts {
     forgotten: AtomicU64,
 }
 
-/// The transactions of a projector: figures of those that are open now, and counts of ends since
-/// the process has started.
+/// The figures of a projector's transactions: of those that are open now, and of those that have
+/// ended since the process has started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TransactionFigures {
     /// Open transactions that have changes.
     pub open: u64,
-    /// The time since the first write of the oldest open transaction, in milliseconds; 0 if there is none.
+    /// The time since the first write of the oldest open transaction, in milliseconds; 0 if there
+    /// is none.
     pub oldest_age_ms: u64,
-    /// Bytes of the changes of open transactions.
+    /// The bytes of the changes of open transactions.
     pub bytes: u64,
-    /// Number of prepared transactions: their changes wait for the decision of another bucket, and
-    /// lock their documents.
+    /// The number of prepared transactions. Their changes wait for the decision of another
+    /// bucket, and their documents are locked.
     pub prepared: u64,
-    /// Commits over several buckets that no epoch covers, counted in each bucket.
+    /// The number of commits over several buckets that no epoch covers yet. Each bucket of such a
+    /// commit counts it.
     pub joint_open: u64,
     /// The longest time for which this process has known a prepared transaction or an open commit
     /// over several buckets, in milliseconds; 0 if there is none.
     pub joint_oldest_age_ms: u64,
-    /// Commits of changes.
+    /// The number of committed transactions that had changes.
     pub committed: u64,
-    /// Commits that were refused because another writer had changed a document.
+    /// The number of commits that were refused because another writer had changed a document.
     pub conflicts: u64,
-    /// Transactions that were rolled back by a call.
+    /// The number of transactions that were rolled back by a call.
     pub aborted: u64,
-    /// Transactions that were rolled back because no router had made a call for them.
+    /// The number of transactions that were rolled back because no call for them had arrived for
+    /// long.
     pub forgotten: u64,
 }
 
 impl Counts {
-    /// Counts the end of a commit.
+    /// Counts a commit that has ended, by its result.
     pub fn commit_ended(&self, committed: &Result<WriteReply>) {
         match committed {
             Ok(_) => self.committed.fetch_add(1, Ordering::Relaxed),
@@ -55,14 +58,14 @@ impl Counts {
         };
     }
 
-    /// Counts the end of an attempt to prepare a transaction.
+    /// Counts an attempt to prepare a transaction that has ended, by its result.
     pub fn prepare_ended(&self, prepared: &Result<u64>) {
         if prepared.as_ref().is_err_and(|error| error.code.refuses_commit()) {
             self.conflicts.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Counts the commit of the parts of a producer's transaction.
+    /// Counts a commit of parts of a producer's transaction, by its result.
     pub fn pushed_commit_ended(&self, committed: &Result<PushReply>) {
         if committed.is_ok() {
             self.committed.fetch_add(1, Ordering::Relaxed);
@@ -74,12 +77,13 @@ impl Counts {
         self.aborted.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts transactions that were rolled back because no router had made a call for them.
+    /// Counts transactions that were rolled back because no call for them had arrived for long.
     pub fn add_forgotten(&self, count: u64) {
         self.forgotten.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Returns the counts together with the figures of open transactions.
+    /// Returns these counts of ended transactions together with the figures `open` of the open
+    /// ones.
     pub fn with_open(&self, open: TransactionFigures) -> TransactionFigures {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         TransactionFigures {

@@ -1,4 +1,4 @@
-//! The limits of open transactions.
+//! The limits of open transactions: their number, and their bytes.
 
 use std::sync::Arc;
 
@@ -6,27 +6,27 @@ use proto::model::bucket::BucketInfo;
 use proto::model::ids::TransactionId;
 use proto::{Error, ErrorCode, Result};
 
-use super::room::Room;
+use super::room::TransactionBudget;
 
-/// The limits of open transactions.
+/// The limits of a bucket's open transactions: their number, and their bytes.
 #[derive(Clone)]
 pub struct Limits {
     /// Maximum bytes of the changes of one transaction.
     pub bytes_max: usize,
     /// Maximum number of open transactions of one bucket.
     pub open_max: usize,
-    /// The budget of all open transactions of the projector, in bytes.
-    pub room: Arc<Room>,
+    /// The memory budget of all open transactions of the projector.
+    pub room: Arc<TransactionBudget>,
 }
 
 impl Limits {
-    /// Returns the limits for a transaction that epochs may wait for: without a limit of their
-    /// number, since the bytes bound them.
+    /// Returns the limits for a transaction that epochs may wait for. Such transactions have no
+    /// limit of their number, since their bytes are bounded.
     pub fn for_awaited(&self) -> Self {
         Self { open_max: usize::MAX, ..self.clone() }
     }
 
-    /// Returns an error if the bytes of a transaction exceed the limit.
+    /// Returns an error if a transaction with `bytes` bytes of changes exceeds its limit.
     pub fn check_bytes(&self, id: TransactionId, bytes: usize) -> Result<()> {
         if bytes <= self.bytes_max {
             return Ok(());
@@ -39,7 +39,7 @@ impl Limits {
         Err(Error::new(ErrorCode::OverLimit, what).with_hint("commit smaller transactions"))
     }
 
-    /// Returns an error if a bucket with `open` open transactions must not begin another one.
+    /// Returns an error if a bucket with `open` open transactions may not begin another one.
     pub fn check_open(&self, bucket: &BucketInfo, open: usize) -> Result<()> {
         if open < self.open_max {
             return Ok(());

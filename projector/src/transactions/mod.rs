@@ -1,22 +1,24 @@
-//! The open transactions of a bucket: changes of documents that only their transaction can read.
+//! The open transactions of a bucket. Only the transaction itself can read its changes before the
+//! commit.
 //!
 //! The projector that leads an embedded bucket, or owns vbuckets of a pushed one, keeps them in
-//! memory. They are lost with its [`crate::source::view::bucket::Bucket`]: after a restart, a
-//! change of the leader, or a drop, the next call of their sessions fails (`Conflict`).
+//! memory. They are lost when the bucket object is dropped
+//! ([`crate::source::view::bucket::Bucket`]): after a restart, a change of the leader, or a drop
+//! of the bucket, the next call of their sessions fails (`Conflict`).
 //!
-//! - A [`Transaction`](transaction::Transaction) has a *place*: the number of changes and rollbacks
-//!   that it has made so far. Each change has the next place as its seqno. A rollback to a
-//!   savepoint removes the changes after it, and takes a place too: later changes get larger
-//!   places. So a place identifies one change forever, and a caller's place shows whether the
-//!   caller has the results of all calls.
-//! - [`Transactions`](open::Transactions) has the open transactions of one bucket, and enforces the
-//!   limits: bytes of a transaction, bytes of all transactions of the projector, their number
+//! - A [`Transaction`](transaction::Transaction) has a *place*: the number of changes and
+//!   rollbacks that it has made so far. Each change has the next place as its seqno. A rollback
+//!   to a savepoint removes the changes after the savepoint, and takes a place too, so that later
+//!   changes get larger places. So a place never identifies two changes, and the place that a
+//!   caller names shows whether the caller has received the results of all earlier calls.
+//! - [`Transactions`](open::Transactions) has the open transactions of one bucket, and enforces
+//!   the limits: bytes of a transaction, bytes of all transactions of the projector, their number
 //!   ([`limits`]).
 //! - A [`TransactionReader`](reader::TransactionReader) has the position of a stream in each
 //!   transaction, and finds the unsent changes.
 //! - A commit collects the last change of each document in a
 //!   [`CommitInProgress`](committing::Committing).
-//! - In a pushed bucket the producer has its own number for a transaction, and makes the decision
+//! - In a pushed bucket the producer numbers a transaction itself, and decides about its commit
 //!   ([`producer_transactions`]).
 //!
 //! A transaction without calls for [`proto::rpc::api::TRANSACTION_KEPT_MS`], or for

@@ -12,35 +12,37 @@ use proto::model::bucket::BucketInfo;
 use proto::model::ids::{BucketId, TransactionId, TransactionPlace};
 use proto::rpc::api::{CheckedWrites, TransactionStatus, TransactionWritten, WriteKind};
 use proto::rpc::mutation::MutationKind;
-use proto::rpc::scan::OwnView;
+use proto::rpc::scan::UncommittedView;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::counts::TransactionFigures;
 use super::limits::Limits;
 use super::snapshot::Snapshot;
-use super::state::{State, check_snapshot, is_committing, not_open};
+use super::state::{State, check_snapshot, committing_error, not_open_error};
 use super::transaction::Transaction;
-use crate::effects::effects;
+use crate::effects::writes_with_effect;
 
-/// A write in a transaction.
+/// The writes of one request in a transaction.
 pub struct WriteIn<'w> {
-    /// The transaction, and its place before the write; place zero begins the transaction.
+    /// The transaction, and the place that it must have before the write (the number of its
+    /// changes and rollbacks). Place zero begins the transaction.
     pub at: (TransactionId, TransactionPlace),
-    /// The user of the transaction, for display.
+    /// The name of the user that runs the transaction, for display.
     pub owner: &'w str,
     /// The snapshot that the transaction reads.
     pub snapshot: Option<Snapshot>,
     /// The writes of the request.
     pub writes: &'w CheckedWrites,
-    /// For each document of [`Transactions::unknown`], whether it exists.
+    /// For each document that [`Transactions::unknown`] has returned, whether it exists.
     pub known: &'w BTreeMap<String, bool>,
-    /// The number of commits of the bucket, stored if the transaction begins.
+    /// The number of commits that the bucket has had so far. The transaction stores it when it
+    /// begins.
     pub behind: u64,
 }
 
-/// For each requested id, the transaction's own change: `Some(None)` is a deletion; `None` means
-/// that the document of the snapshot is valid.
+/// For each requested id, the change that the transaction has made: `Some(None)` is a deletion,
+/// and `None` means that the transaction has not changed the document.
 pub type OwnDocuments = Vec<Option<Option<Bytes>>>;
 
 /// The open transactions of a bucket.
@@ -48,7 +50,7 @@ pub struct Transactions {
     state: Mutex<State>,
     /// Notifies the streams of the bucket.
     turned: watch::Sender<u64>,
-    /// True if streams must still be notified of the changes of a young transaction, and no
+    /// True if the streams must still be notified of changes of young transactions, and no
     /// notification is scheduled.
     wants_wake: AtomicBool,
     is_wake_due: AtomicBool,
@@ -65,20 +67,21 @@ impl Transactions {
         lock(&self.state)
     }
 
+    /// Notifies the streams of the bucket.
     pub(super) fn wake(&self) {
         self.turned.send_modify(|count| *count += 1);
     }
 
-    /// Returns true if the caller must call [`Self::wake_for_young`] after [`YOUNG`], because a
-    /// young transaction has changed.
-    pub fn takes_wake(&self) -> bool {
+    /// Returns true if a young transaction has changed, so that the caller must call
+    /// [`Self::wake_for_young`] after [`YOUNG`].
+    pub fn must_schedule_wake(&self) -> bool {
         self.wants_wake.load(Ordering::Relaxed)
             && self.wants_wake.swap(false, Ordering::AcqRel)
             && !self.is_wake_due.swap(true, Ordering::AcqRel)
     }
 
-    /// Notifies the streams of transactions that are no longer young. Returns true if others are,
-    /// so that the call must be repeated after [`YOUNG`].
+    /// Notifies the streams of the transactions that are not young any more. Returns true if
+    /// there are still young ones, so that the call must be repeated after [`YOUNG`].
     pub fn wake_for_young(&self, now: Instant) -> bool {
         self.is_wake_due.store(false, Ordering::Release);
         self.wake();
@@ -86,7 +89,8 @@ impl Transactions {
         has_young && !self.is_wake_due.swap(true, Ordering::AcqRel)
     }
 
-    /// The snapshot of a transaction, if it has one. The call counts as activity of the transaction.
+    /// Returns the snapshot of a transaction, if it has read one. The call counts as activity of
+    /// the transaction.
     pub fn snapshot_of(&self, transaction: TransactionId, now: Instant) -> Option<Snapshot> {
         let mut state = self.state();
         let open = state.open.get_mut(&transaction)?;
@@ -94,9 +98,10 @@ impl Transactions {
         open.snapshot.clone()
     }
 
-    /// Returns the documents whose existence some writes depend on, and that the transaction has
-    /// not changed itself.
-    pub fn unknown(
+    /// Returns the ids of the documents that must be looked up for some writes: the effect of a
+    /// write depends on whether the document exists, and the transaction has not changed the
+    /// document itself.
+    pub fn documents_to_look_up(
         &self,
         (id, after): (TransactionId, TransactionPlace),
         writes: &CheckedWrites,
@@ -110,7 +115,8 @@ impl Transactions {
         Ok(asked.filter(|write| !is_own(write.id())).map(|write| write.id().to_string()).collect())
     }
 
-    /// Makes the changes of some writes, all or none.
+    /// Adds the changes of a request's writes to a transaction: all of them, or none after an
+    /// error.
     pub fn write(
         &self,
         bucket: &BucketInfo,
@@ -126,18 +132,18 @@ impl Transactions {
             let own = open.as_ref().and_then(|open| open.newest(document));
             let own = own.map(|own| own.kind == MutationKind::Upsert);
             // The transaction was rolled back since the caller looked up the unknown documents.
-            own.or_else(|| known.get(document).copied()).ok_or_else(|| not_open(id, after))
+            own.or_else(|| known.get(document).copied()).ok_or_else(|| not_open_error(id, after))
         };
-        let effective = effects(&bucket.name, writes.writes(), &mut exists)?;
+        let effective = writes_with_effect(&bucket.name, writes.writes(), &mut exists)?;
         let is_effective = |n: usize| effective.as_ref().is_none_or(|effective| effective[n]);
         let writes = writes.writes().iter().enumerate().filter(|(n, _)| is_effective(*n));
         let writes: Vec<_> = writes.map(|(_, write)| write).collect();
         let bytes = writes.iter().map(|write| Transaction::bytes_of(write)).sum();
         let before = open.map_or(0, |open| open.held.bytes());
         limits.check_bytes(id, before + bytes)?;
-        let mut held = limits.room.hold();
+        let mut held = limits.room.empty_reservation();
         held.grow(bytes)?;
-        let open = state.begun(bucket, (id, owner, behind), limits, now)?;
+        let open = state.find_or_begin(bucket, (id, owner, behind), limits, now)?;
         open.held.add(held);
         if open.snapshot.is_none() {
             open.snapshot = snapshot;
@@ -147,15 +153,15 @@ impl Transactions {
         let written = TransactionWritten { affected, place, behind: open.behind };
         if written.affected > 0 {
             let is_young = open.is_young(now);
-            state.changed(id);
+            state.record_change(id);
             drop(state);
             self.wake_for_change(is_young);
         }
         Ok(written)
     }
 
-    /// Notifies the streams of a change, or schedules that for the time when the transaction is not
-    /// young any more.
+    /// Notifies the streams of a change. If the transaction is young, records that a notification
+    /// must be scheduled for later instead.
     pub(super) fn wake_for_change(&self, is_young: bool) {
         match is_young {
             true => self.wants_wake.store(true, Ordering::Relaxed),
@@ -163,8 +169,8 @@ impl Transactions {
         }
     }
 
-    /// Rolls a transaction back to an earlier place, and returns its new place.
-    pub fn back_to(
+    /// Rolls a transaction back to an earlier place (a savepoint), and returns its new place.
+    pub fn roll_back_to(
         &self,
         (id, to): (TransactionId, TransactionPlace),
         now: Instant,
@@ -172,17 +178,17 @@ impl Transactions {
         let mut state = self.state();
         let open = state.find(id, to, now)?;
         if to > open.place() {
-            return Err(not_open(id, to));
+            return Err(not_open_error(id, to));
         }
-        open.back_to(to);
+        open.roll_back_to(to);
         let place = open.place();
-        state.changed(id);
+        state.record_change(id);
         drop(state);
         self.wake();
         Ok(place)
     }
 
-    /// The open transactions of the bucket, by number.
+    /// Returns the status of each open transaction of the bucket, in the order of their ids.
     pub fn list(&self, bucket: BucketId, now: Instant) -> Vec<TransactionStatus> {
         let state = self.state();
         let status = |(id, open): (&TransactionId, &Transaction)| TransactionStatus {
@@ -198,7 +204,7 @@ impl Transactions {
         state.open.iter().map(status).collect()
     }
 
-    /// The figures of the open transactions.
+    /// Returns the figures of the open transactions of the bucket.
     pub fn figures(&self, now: Instant) -> TransactionFigures {
         let state = self.state();
         let age = |open: &Transaction| now.saturating_duration_since(open.since).as_millis() as u64;
@@ -210,20 +216,21 @@ impl Transactions {
         }
     }
 
-    /// Rolls a transaction back. Returns false if it is not open, which is no error.
+    /// Rolls a transaction back. Returns false if it is not open, which is not an error.
     pub fn abort(&self, id: TransactionId) -> Result<bool> {
         let of = match self.state().open.get(&id) {
             None => return Ok(false),
-            Some(open) if open.is_committing => return Err(is_committing(id)),
+            Some(open) if open.is_committing => return Err(committing_error(id)),
             Some(open) => (id, open.number),
         };
         self.end(of);
         Ok(true)
     }
 
-    /// Rolls back a transaction that was to be prepared; returns false if it is not open. A prepare
-    /// in progress is refused when it is numbered, unless it is numbered before this call.
-    pub fn give_up(&self, id: TransactionId) -> bool {
+    /// Rolls back a transaction that its session wanted to prepare. Returns false if it is not
+    /// open. If its preparation is in progress, the preparation will be refused, unless it is
+    /// already numbered.
+    pub fn abort_unprepared(&self, id: TransactionId) -> bool {
         let mut state = self.state();
         let of = match state.open.get(&id) {
             None => return false,
@@ -252,15 +259,15 @@ impl Transactions {
         ids.into_iter().filter(is_gone).collect()
     }
 
-    /// Returns the documents of some ids in the state to which a transaction has changed them, up
-    /// to a place.
+    /// Returns what a transaction has changed in the documents with some ids, up to one of its
+    /// places.
     pub fn own_documents(
         &self,
-        own: OwnView,
+        own: UncommittedView,
         ids: &[String],
         now: Instant,
     ) -> Result<OwnDocuments> {
-        let OwnView { transaction, place } = own;
+        let UncommittedView { transaction, place } = own;
         let mut state = self.state();
         // A transaction without changes need not be known here.
         if place.0 == 0 && !state.open.contains_key(&transaction) {
@@ -268,7 +275,7 @@ impl Transactions {
         }
         let open = state.find(transaction, place, now)?;
         if place > open.place() {
-            return Err(not_open(transaction, place));
+            return Err(not_open_error(transaction, place));
         }
         let own = |id: &String| {
             let own = open.change_at(id, place)?;
@@ -277,9 +284,9 @@ impl Transactions {
         Ok(ids.iter().map(own).collect())
     }
 
-    /// Returns true if a transaction is open. If it is not, records that it must not begin any
-    /// more.
-    pub fn is_open_or_refused(&self, id: TransactionId) -> bool {
+    /// Returns true if a transaction is open. Otherwise records that it must never begin, because
+    /// the caller is told that it does not exist.
+    pub fn is_open_or_refuse(&self, id: TransactionId) -> bool {
         let mut state = self.state();
         if state.open.contains_key(&id) {
             return true;
@@ -288,7 +295,8 @@ impl Transactions {
         false
     }
 
-    /// Returns true if a caller has received the answer that the transaction will not be committed.
+    /// Returns true if a caller was informed that the transaction will never be committed, so
+    /// that it must not begin.
     pub fn is_refused(&self, id: TransactionId) -> bool {
         self.state().refused.contains(&id)
     }
@@ -298,7 +306,8 @@ impl Transactions {
         self.state().open.contains_key(&id)
     }
 
-    /// Ends a transaction, unless another transaction has its id.
+    /// Ends a transaction, given by its id and number. Does nothing if another transaction has
+    /// the id.
     pub(super) fn end(&self, of: (TransactionId, u64)) {
         // Its changes may be many, so they are dropped without the lock.
         let gone = self.state().remove(of);
@@ -307,8 +316,8 @@ impl Transactions {
         }
     }
 
-    /// Rolls back the transactions without a call for longer than `kept`, or than the time that
-    /// their producers have set; returns their number.
+    /// Rolls back the transactions without a call for longer than `kept`; for a producer's
+    /// transaction, longer than the time that its producer has set. Returns their number.
     pub fn roll_back_forgotten(&self, now: Instant, kept: Duration) -> u64 {
         let mut state = self.state();
         let is_forgotten = |open: &Transaction| {
@@ -330,9 +339,9 @@ impl Transactions {
         forgotten.len() as u64
     }
 
-    /// The number of rollbacks that a transaction remembers.
+    /// Returns the number of rollbacks to savepoints that a transaction remembers.
     #[cfg(test)]
-    pub fn goals(&self, id: TransactionId) -> usize {
+    pub fn remembered_rollbacks(&self, id: TransactionId) -> usize {
         self.state().open.get(&id).map_or(0, |open| open.goals())
     }
 

@@ -1,11 +1,11 @@
 //! The open transactions of producers, in a pushed bucket ([`proto::model::pushed_commit`]).
 //!
-//! A producer has its own number for a transaction. Each owner of vbuckets also assigns a random
-//! number to its part of the transaction, and streams the part to the indexers under this number
-//! like any other transaction. No reader sees the complete open transaction.
+//! A producer numbers its transactions itself. Each owner of vbuckets also assigns a random
+//! number to the mutations of the transaction in its vbuckets, and streams them to the indexers
+//! under this number, like any other transaction. No reader sees the complete open transaction.
 //!
-//! A commit that is refused leaves the transaction open, because the producer can push the missing
-//! parts and commit again.
+//! If a commit is refused, the transaction stays open, because the producer can push missing
+//! mutations and commit again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,47 +29,49 @@ pub struct PushIn<'p> {
     pub transaction: ProducerTransactionId,
     /// The number that this projector assigns to the transaction, if it begins.
     pub number: TransactionId,
-    /// The user of the transaction, for display.
+    /// The name of the user that runs the transaction, for display.
     pub owner: &'p str,
-    /// The mutations. Their seqnos are positions in the transaction, counted in each vbucket.
+    /// The mutations. In each vbucket their seqnos count the transaction's mutations from the
+    /// first one on.
     pub mutations: Vec<CheckedPush>,
     /// The time for which the transaction is kept after its last mutation.
     pub kept_for: Duration,
-    /// True if epochs may wait for the transaction. It may then exceed the memory limit by the size
-    /// of one transaction, since it and the epochs would otherwise wait for each other.
+    /// True if epochs may wait for the transaction. It may then exceed the memory limit of all
+    /// transactions, by the size of one transaction; otherwise the transaction and the epochs
+    /// could wait for each other.
     pub is_awaited: bool,
 }
 
 /// The number of stored mutations of each vbucket.
 pub type MutationsByVbucket = BTreeMap<VbucketId, u64>;
 
-/// A guard of the commit of a producer's transaction. When it is dropped the transaction is open
-/// again, unless `end` was set.
+/// A guard of the commit of a producer's transaction. Dropping the guard makes the transaction
+/// open again, unless `end` was set.
 pub struct ProducerCommitGuard {
-    /// The transaction's number on this projector, and its place; `None` if none of its mutations
-    /// is stored.
+    /// The number of the transaction on this projector, and its place (the number of its
+    /// changes). `None` if none of its mutations is stored.
     pub open: Option<(TransactionId, TransactionPlace)>,
     /// The mutations of the transaction, in order.
     pub mutations: Vec<Arc<Mutation>>,
     /// The number of the transaction among the bucket's transactions.
     pub number: u64,
-    end: End,
+    end: AfterCommit,
     transactions: Arc<Transactions>,
 }
 
-/// The state of the transaction after the commit attempt.
+/// The state of the transaction after the attempt to commit it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum AfterCommit {
     /// The transaction is open again.
     Open,
     /// The transaction has ended.
     Gone,
-    /// The outcome is unknown.
+    /// The outcome of the commit is unknown.
     InDoubt,
 }
 
 impl ProducerCommitGuard {
-    /// Returns the number of mutations of each vbucket.
+    /// Returns the number of the transaction's stored mutations in each vbucket.
     pub fn kept(&self) -> MutationsByVbucket {
         let mut kept = MutationsByVbucket::new();
         self.mutations.iter().for_each(|one| *kept.entry(one.vbucket).or_default() += 1);
@@ -83,13 +85,13 @@ impl ProducerCommitGuard {
 
     /// Ends the transaction after its commit.
     pub fn finish(mut self) {
-        self.end = End::Gone;
+        self.end = AfterCommit::Gone;
     }
 
-    /// Keeps the transaction in its present state, since the outcome of its commit is unknown.
-    /// Returns the error for the caller.
-    pub fn in_doubt(mut self, error: Error) -> Error {
-        self.end = End::InDoubt;
+    /// Records that the outcome of the commit is unknown, so that the transaction neither ends
+    /// nor is open again. Returns the error for the caller.
+    pub fn keep_in_doubt(mut self, error: Error) -> Error {
+        self.end = AfterCommit::InDoubt;
         let what = format!("{}; the transaction may be committed", error.message);
         Error::new(ErrorCode::Interrupted, what).with_hint("commit it again")
     }
@@ -99,16 +101,16 @@ impl Drop for ProducerCommitGuard {
     fn drop(&mut self) {
         let Some((id, _)) = self.open else { return };
         match self.end {
-            End::Gone => self.transactions.end((id, self.number)),
-            End::Open => self.transactions.reopen((id, self.number)),
-            End::InDoubt => {}
+            AfterCommit::Gone => self.transactions.end((id, self.number)),
+            AfterCommit::Open => self.transactions.open_after_refusal((id, self.number)),
+            AfterCommit::InDoubt => {}
         }
     }
 }
 
 impl Transactions {
-    /// Stores mutations of a producer's transaction, all or none. Returns the number of stored
-    /// mutations of each vbucket in the request.
+    /// Stores mutations of a producer's transaction: all of them, or none after an error. Returns
+    /// the number of stored mutations of the transaction in each vbucket of the request.
     pub fn push(
         &self,
         bucket: &BucketInfo,
@@ -125,7 +127,7 @@ impl Transactions {
         let id = state.by_producer.get(&transaction).copied().unwrap_or(number);
         if let Some(open) = state.open.get_mut(&id) {
             if open.is_committing {
-                return Err(is_committing(transaction));
+                return Err(committing_error(transaction));
             }
             open.asked_at = now;
         }
@@ -138,9 +140,9 @@ impl Transactions {
         let bytes = new.iter().map(|push| Transaction::bytes_of_mutation(&push.mutation)).sum();
         let before = open.map_or(0, |open| open.held.bytes());
         limits.check_bytes(TransactionId(transaction.0), before + bytes)?;
-        let mut held = limits.room.hold();
-        held.grow_into(bytes, reserve)?;
-        let open = state.begun(bucket, (id, owner, 0), limits, now)?;
+        let mut held = limits.room.empty_reservation();
+        held.grow_beyond_budget(bytes, reserve)?;
+        let open = state.find_or_begin(bucket, (id, owner, 0), limits, now)?;
         open.held.add(held);
         for CheckedPush { mutation, .. } in new {
             let Mutation { vbucket, id, kind, document, .. } = mutation;
@@ -154,19 +156,19 @@ impl Transactions {
         producer.kept.extend(&kept);
         let is_young = open.is_young(now);
         state.by_producer.insert(transaction, id);
-        state.changed(id);
+        state.record_change(id);
         drop(state);
         self.wake_for_change(is_young);
         Ok(kept)
     }
 
-    /// Returns the number of stored mutations of a producer's transaction, by vbucket;
-    /// `Unavailable` while it is being committed.
+    /// Returns the number of stored mutations of a producer's transaction in each vbucket. The
+    /// error is `Unavailable` while the transaction is being committed.
     pub fn kept(&self, transaction: ProducerTransactionId) -> Result<MutationsByVbucket> {
         let state = self.state();
         let open = state.by_producer.get(&transaction).and_then(|id| state.open.get(id));
         match open {
-            Some(open) if open.is_committing => Err(is_committing(transaction)),
+            Some(open) if open.is_committing => Err(committing_error(transaction)),
             open => {
                 let kept = open.and_then(|open| open.producer.as_ref());
                 Ok(kept.map(|producer| producer.kept.clone()).unwrap_or_default())
@@ -174,8 +176,9 @@ impl Transactions {
         }
     }
 
-    /// Begins the commit of a producer's transaction, whether or not it has stored mutations. A commit of at least `large_changes` may be
-    /// large. `Unavailable` if another commit of it is in progress.
+    /// Begins the commit of a producer's transaction, even if no mutations of it are stored. A
+    /// commit with at least `large_changes` changes may become a large commit. The error is
+    /// `Unavailable` if another commit of the transaction is in progress.
     pub fn commit_pushed(
         self: &Arc<Self>,
         transaction: ProducerTransactionId,
@@ -188,32 +191,33 @@ impl Transactions {
             && let Some(open) = state.open.get_mut(&id)
         {
             if open.is_committing {
-                return Err(is_committing(transaction));
+                return Err(committing_error(transaction));
             }
             (open.is_committing, open.asked_at) = (true, now);
             open.is_large = open.changes() >= large_changes;
             committing = Some((id, open.place(), open.number, open.all(), open.is_large));
         }
         let Some((id, place, number, all, is_large)) = committing else {
-            let (open, mutations, number, end) = (None, Vec::new(), 0, End::Gone);
+            let (open, mutations, number, end) = (None, Vec::new(), 0, AfterCommit::Gone);
             return Ok(ProducerCommitGuard { open, mutations, number, end, transactions });
         };
         if is_large {
-            state.changed(id);
+            state.record_change(id);
             self.wake_for_change(false);
         }
         let (open, mutations) = (Some((id, place)), all.in_order());
-        Ok(ProducerCommitGuard { open, mutations, number, end: End::Open, transactions })
+        Ok(ProducerCommitGuard { open, mutations, number, end: AfterCommit::Open, transactions })
     }
 
-    /// Rolls a producer's transaction back. Returns false if it is not open, which is no error.
+    /// Rolls a producer's transaction back. Returns false if it is not open, which is not an
+    /// error.
     pub fn abort_pushed(&self, transaction: ProducerTransactionId) -> Result<bool> {
         let of = {
             let state = self.state();
             let id = state.by_producer.get(&transaction);
             match id.and_then(|id| state.open.get(id).map(|open| (*id, open))) {
                 None => return Ok(false),
-                Some((_, open)) if open.is_committing => return Err(is_committing(transaction)),
+                Some((_, open)) if open.is_committing => return Err(committing_error(transaction)),
                 Some((id, open)) => (id, open.number),
             }
         };
@@ -221,22 +225,23 @@ impl Transactions {
         Ok(true)
     }
 
-    /// Opens a transaction again whose commit was refused.
-    fn reopen(&self, (id, number): (TransactionId, u64)) {
+    /// Makes a transaction open again after its commit was refused.
+    fn open_after_refusal(&self, (id, number): (TransactionId, u64)) {
         let mut state = self.state();
         let Some(open) = state.open.get_mut(&id).filter(|open| open.number == number) else {
             return;
         };
         (open.is_committing, open.is_large) = (false, false);
         // A stream passes over what is being committed.
-        state.changed(id);
+        state.record_change(id);
         drop(state);
         self.wake_for_change(false);
     }
 }
 
-/// Returns the mutations that are not stored yet, and the number of stored mutations afterwards for
-/// each vbucket in the request. `OutOfOrder` if an earlier mutation is missing.
+/// Returns those mutations of a request that are not stored yet. Also returns, for each vbucket
+/// of the request, the number of stored mutations after them. The error is `OutOfOrder` if an
+/// earlier mutation is missing.
 fn new_mutations(
     bucket: &str,
     transaction: ProducerTransactionId,
@@ -270,7 +275,8 @@ fn new_mutations(
     Ok((new, kept))
 }
 
-fn is_committing(transaction: ProducerTransactionId) -> Error {
+/// Returns the error for a call of a producer's transaction that is being committed.
+fn committing_error(transaction: ProducerTransactionId) -> Error {
     let what = format!("transaction {transaction} of the producer is being committed");
     Error::unavailable(what).with_hint("try again")
 }

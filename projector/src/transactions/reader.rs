@@ -1,15 +1,18 @@
-//! The positions of a stream in the open transactions, and its unsent changes.
+//! Reads the changes of a bucket's open transactions for a stream, which sends them to its
+//! indexer before the transactions commit.
 //!
-//! For each transaction a reader has a place. The reader reads the changes after its place, and
-//! advances the place. A rollback to before the place is reported first, and moves the reader's
-//! place back. The reader checks only transactions that have changed since its last check.
+//! For each transaction a reader has a place: the number of changes and rollbacks that it has
+//! read. The reader reads the changes after its place, and advances the place. If changes before
+//! the place were rolled back to a savepoint, that is reported first, and the reader's place
+//! moves back. The reader checks only transactions that have changed since its last check.
 //!
 //! A transaction is *young* for a millisecond. Changes of a young transaction are not sent: most
-//! transactions end in that time, and need not be sent to indexers at all. Further changes of a
-//! transaction that is being committed are not sent either.
+//! transactions end in that time, and need not be sent to indexers at all. While a transaction is
+//! being committed, no further changes of it are sent, unless the commit may be large.
 //!
-//! The reader keeps the changes of a large commit when the commit begins. So it can send them after
-//! the transaction has ended, for as long as its stream needs them: it *retains* the transaction.
+//! The reader keeps the changes of a large commit when the commit begins. So it can read them
+//! after the transaction has ended, for as long as its stream needs them. Such a transaction is
+//! *retained*.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,23 +25,23 @@ use super::open::Transactions;
 use super::transaction::{History, Transaction};
 use documents::mutation::Mutation;
 
-/// The positions of a stream in the open transactions of a bucket.
+/// The progress of a stream through the changes of a bucket's open transactions.
 #[derive(Default)]
 pub struct TransactionReader {
     known: BTreeMap<TransactionId, StreamPosition>,
-    /// The version of the transactions at the last check.
+    /// The change counter of the bucket's transactions at the last check.
     version: u64,
     /// The number of transactions that had ended at the last check.
     ended: u64,
-    /// Ended transactions that the stream may still need.
+    /// Transactions that have ended and whose changes the stream may still need.
     retained: BTreeSet<TransactionId>,
 }
 
-/// A stream's position in one transaction.
+/// The progress of a stream through the changes of one transaction.
 struct StreamPosition {
     number: u64,
     place: TransactionPlace,
-    /// The number of rollbacks to savepoints that were reported to the stream.
+    /// The number of the transaction's rollbacks to savepoints that the reader has seen.
     backs: u64,
     /// All changes of the transaction, once its large commit has begun.
     last: Option<Arc<History>>,
@@ -46,35 +49,35 @@ struct StreamPosition {
     is_whole: bool,
 }
 
-/// New changes of one transaction, to be sent.
+/// New changes of one transaction, for a stream to send.
 pub struct NewChanges {
     /// The id of the transaction.
     pub transaction: TransactionId,
-    /// The place before the changes.
+    /// The place of the transaction before the changes.
     pub from: TransactionPlace,
-    /// The place after the changes.
+    /// The place of the transaction after the changes.
     pub to: TransactionPlace,
     /// The changes between the two places, without those that were rolled back.
     pub changes: Vec<Arc<Mutation>>,
 }
 
-/// The events and changes that a stream must send, in this order.
+/// The news about a bucket's transactions, in the order in which a stream must send them.
 #[derive(Default)]
 pub struct TransactionNews {
     /// Transactions that have ended.
     pub ended: Vec<TransactionId>,
-    /// Transactions that were rolled back, with the place to which they were.
+    /// Transactions that were rolled back to a savepoint, each with the place of the savepoint.
     pub backs: Vec<(TransactionId, TransactionPlace)>,
     /// New changes of transactions.
     pub changes: Vec<NewChanges>,
-    /// Transactions whose large commit has begun, with their last place. All their changes were
-    /// read.
+    /// Transactions whose large commit has begun, each with its last place. All their changes
+    /// were returned.
     pub committing: Vec<(TransactionId, TransactionPlace)>,
 }
 
 impl TransactionReader {
-    /// Restarts the reader at place zero of each open transaction.
-    pub fn begin_anew(&mut self) {
+    /// Makes the reader read each open transaction again, from its first change.
+    pub fn restart_all(&mut self) {
         self.version = 0;
         let is_lost = plant::is(Plant::BodyLostAtJoin);
         for known in self.known.values_mut().filter(|_| !is_lost) {
@@ -82,8 +85,8 @@ impl TransactionReader {
         }
     }
 
-    /// Returns the next events and changes: about `bytes_max` bytes of changes, but at least one
-    /// change.
+    /// Returns what has happened since the last call, with about `bytes_max` bytes of changes,
+    /// but at least one change if there is one.
     pub fn next(
         &mut self,
         transactions: &Transactions,
@@ -138,8 +141,12 @@ impl TransactionReader {
         news
     }
 
-    /// Drops the retained transactions that the stream does not need any more, and returns them.
-    pub fn let_go(&mut self, is_wanted: impl Fn(TransactionId, u64) -> bool) -> Vec<TransactionId> {
+    /// Forgets the retained transactions for which `is_wanted` returns false, and returns their
+    /// ids.
+    pub fn forget_ended(
+        &mut self,
+        is_wanted: impl Fn(TransactionId, u64) -> bool,
+    ) -> Vec<TransactionId> {
         let known = &mut self.known;
         let is_gone =
             |id: &TransactionId| !known.get(id).is_some_and(|known| is_wanted(*id, known.number));
@@ -151,9 +158,9 @@ impl TransactionReader {
         gone
     }
 
-    /// Returns the place up to which the stream has sent the changes of a transaction that was
-    /// committed at `end`; `None` if the stream has not read the transaction, or can no longer
-    /// reach that place.
+    /// Returns the place up to which the stream has read the changes of a transaction that was
+    /// committed at the place `end`. `None` if the stream has not read the transaction, or can no
+    /// longer read it up to that place.
     pub fn place_of(
         &self,
         (id, number): (TransactionId, u64),
@@ -165,7 +172,8 @@ impl TransactionReader {
         (!retains_less).then_some(known.place)
     }
 
-    /// Reads the new changes of one transaction. Returns false if changes are left.
+    /// Reads the new changes of one transaction into `news`. Returns false if changes are left,
+    /// because `bytes_left` is used up.
     fn read(
         &mut self,
         id: TransactionId,
@@ -180,7 +188,7 @@ impl TransactionReader {
         open.is_told = true;
         let history = open.history();
         let begun = || {
-            let (place, backs) = (TransactionPlace(0), history.backs());
+            let (place, backs) = (TransactionPlace(0), history.rollback_count());
             StreamPosition { number: open.number, place, backs, last: None, is_whole: false }
         };
         if self.retained.remove(&id) {
@@ -198,7 +206,8 @@ impl TransactionReader {
 }
 
 impl StreamPosition {
-    /// Reads the changes of a transaction that the stream lacks. Returns false if changes are left.
+    /// Reads the changes after the stream's place into `news`. Returns false if changes are left,
+    /// because `bytes_left` is used up.
     fn read(
         &mut self,
         id: TransactionId,
@@ -207,14 +216,14 @@ impl StreamPosition {
         news: &mut TransactionNews,
     ) -> bool {
         let known = self;
-        let back = open.back_since(known.backs).filter(|to| *to < known.place);
+        let back = open.earliest_rollback_since(known.backs).filter(|to| *to < known.place);
         if let Some(to) = back {
             news.backs.push((id, to));
             known.place = to;
         }
-        known.backs = open.backs();
+        known.backs = open.rollback_count();
         if known.place == open.place() {
-            known.tell_whole(id, news);
+            known.report_all_read(id, news);
             return true;
         }
         let (from, mut changes, mut rest) = (known.place, Vec::new(), open.after(known.place));
@@ -230,12 +239,13 @@ impl StreamPosition {
         known.place = to;
         news.changes.push(NewChanges { transaction: id, from, to, changes });
         if is_whole {
-            known.tell_whole(id, news);
+            known.report_all_read(id, news);
         }
         is_whole
     }
 
-    fn tell_whole(&mut self, id: TransactionId, news: &mut TransactionNews) {
+    /// Reports, once, that a large commit has begun and all changes of the transaction were read.
+    fn report_all_read(&mut self, id: TransactionId, news: &mut TransactionNews) {
         if self.last.is_some() && !self.is_whole {
             self.is_whole = true;
             news.committing.push((id, self.place));

@@ -5,33 +5,35 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proto::{Error, ErrorCode, Result};
 
-/// The memory budget of all open transactions of a projector, in bytes of their changes. It counts
-/// single bytes, since most transactions are smaller than a unit of [`proto::flow::Budget`].
+/// The memory budget of all open transactions of a projector, in bytes of their changes. The
+/// budget counts single bytes, since most transactions are smaller than a unit of
+/// [`proto::flow::Budget`].
 #[derive(Debug)]
-pub struct Room {
+pub struct TransactionBudget {
     used: AtomicUsize,
     bytes_max: usize,
 }
 
-/// The reservation of one transaction in the budget; released when it is dropped.
+/// The memory that one transaction has reserved in the budget; released when this value is
+/// dropped.
 #[derive(Debug)]
 pub struct TransactionReservation {
-    room: Arc<Room>,
+    room: Arc<TransactionBudget>,
     bytes: usize,
 }
 
-impl Room {
-    /// A budget of this many bytes.
+impl TransactionBudget {
+    /// Creates a budget of this many bytes.
     pub fn new(bytes_max: usize) -> Arc<Self> {
         Arc::new(Self { used: AtomicUsize::new(0), bytes_max })
     }
 
     /// Returns an empty reservation for a new transaction.
-    pub fn hold(self: &Arc<Self>) -> TransactionReservation {
+    pub fn empty_reservation(self: &Arc<Self>) -> TransactionReservation {
         TransactionReservation { room: Arc::clone(self), bytes: 0 }
     }
 
-    /// Returns the bytes that are reserved.
+    /// Returns the number of reserved bytes.
     #[cfg(test)]
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
@@ -44,14 +46,15 @@ impl TransactionReservation {
         self.bytes
     }
 
-    /// Grows the reservation; `TooBusy` if the budget is used up.
+    /// Reserves `bytes` more bytes. The error is `TooBusy` if the budget has too few left.
     pub fn grow(&mut self, bytes: usize) -> Result<()> {
-        self.grow_into(bytes, 0)
+        self.grow_beyond_budget(bytes, 0)
     }
 
-    /// Grows the reservation, which may exceed the budget by `reserve` bytes.
-    pub fn grow_into(&mut self, bytes: usize, reserve: usize) -> Result<()> {
-        let Room { used, bytes_max } = &*self.room;
+    /// Reserves `bytes` more bytes. The budget may be exceeded by up to `reserve` bytes; the
+    /// error is `TooBusy` above that.
+    pub fn grow_beyond_budget(&mut self, bytes: usize, reserve: usize) -> Result<()> {
+        let TransactionBudget { used, bytes_max } = &*self.room;
         let most = bytes_max.saturating_add(reserve);
         // A single counter: no other memory is ordered by it.
         let grown = |used: usize| used.checked_add(bytes).filter(|used| *used <= most);
@@ -68,8 +71,8 @@ impl TransactionReservation {
         Ok(())
     }
 
-    /// Changes the reservation to `bytes` bytes, which are in memory already, even above the
-    /// budget: other transactions get no more until there is room.
+    /// Changes the reservation to `bytes` bytes that are in memory already, even if that exceeds
+    /// the budget. Other transactions can then reserve no more until memory was released.
     pub fn set(&mut self, bytes: usize) {
         match bytes.checked_sub(self.bytes) {
             Some(more) => {
@@ -85,7 +88,7 @@ impl TransactionReservation {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Reduces the reservation by `bytes`.
+    /// Releases `bytes` of the reserved bytes.
     pub fn shrink(&mut self, bytes: usize) {
         self.room.used.fetch_sub(bytes, Ordering::Relaxed);
         self.bytes -= bytes;

@@ -1,4 +1,4 @@
-//! The snapshot that a transaction reads.
+//! The snapshot of a bucket that a transaction reads.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Returns the last seqno of a vbucket in the snapshot.
+    /// Returns the last seqno of a vbucket that belongs to the snapshot.
     pub fn end(&self, vbucket: VbucketId) -> Seqno {
         self.seqnos.get(usize::from(vbucket.0)).copied().unwrap_or_default()
     }

@@ -17,7 +17,7 @@ use super::counts::TransactionFigures;
 use super::limits::Limits;
 use super::open::{Transactions, WriteIn};
 use super::reader::{TransactionNews, TransactionReader};
-use super::room::Room;
+use super::room::TransactionBudget;
 use super::transaction::YOUNG;
 
 const VBUCKETS: u16 = 4;
@@ -34,7 +34,8 @@ impl World {
     fn new() -> Self {
         let (turned, woken) = watch::channel(0);
         let info = BucketInfo::new(BucketId(1), "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
-        let limits = Limits { bytes_max: 100_000, open_max: 10, room: Room::new(200_000) };
+        let limits =
+            Limits { bytes_max: 100_000, open_max: 10, room: TransactionBudget::new(200_000) };
         let open = Arc::new(Transactions::new(turned));
         Self { info, open, limits, now: Instant::now(), woken }
     }
@@ -66,7 +67,7 @@ impl World {
     /// Rolls back to a place; returns the new place.
     fn back(&self, id: u64, to: u64) -> u64 {
         let at = (TransactionId(id), TransactionPlace(to));
-        self.open.back_to(at, self.now).expect("it is open").0
+        self.open.roll_back_to(at, self.now).expect("it is open").0
     }
 
     fn commit(&self, id: u64, place: u64) -> Option<super::committing::CommitInProgress> {
@@ -106,7 +107,7 @@ fn a_reader_reads_what_is_new_and_nothing_twice() {
     assert_eq!(world.write(1, 7, &["g", "h"]), Ok(9));
     assert_eq!(world.back(1, 8), 10);
     assert_eq!(next(&mut reader), "1 7-10 g", "nothing of the rollback was read");
-    reader.begin_anew();
+    reader.restart_all();
     assert_eq!(next(&mut reader), "2 0-1 c; 1 0-10 a,f,g");
     world.open.abort(TransactionId(2)).expect("open");
     assert_eq!(world.write(2, 0, &["x"]), Ok(1));
@@ -116,13 +117,13 @@ fn a_reader_reads_what_is_new_and_nothing_twice() {
 }
 
 #[test]
-fn a_young_transaction_is_not_read_and_one_that_ends_so_wakes_nobody() {
+fn young_transaction_is_not_read_and_wakes_no_stream() {
     let mut world = World::new();
     let mut reader = TransactionReader::default();
     world.write(1, 0, &["a"]).expect("written");
-    assert!(world.open.takes_wake(), "the caller wakes the streams later");
+    assert!(world.open.must_schedule_wake(), "the caller wakes the streams later");
     world.write(2, 0, &["b"]).expect("written");
-    assert!(!world.open.takes_wake(), "somebody does it already");
+    assert!(!world.open.must_schedule_wake(), "somebody does it already");
     assert_eq!(said(&reader.next(&world.open, 1 << 20, world.now)), "");
     drop(world.commit(1, 1).expect("changes"));
     assert!(!world.woken.has_changed().expect("open"), "nobody knows of it");
@@ -154,7 +155,7 @@ fn a_reader_reads_in_pieces() {
 }
 
 #[test]
-fn what_a_rollback_or_an_end_frees_is_room_for_others() {
+fn rollback_or_end_releases_memory() {
     let world = World::new();
     let used = || world.limits.room.used();
     world.write(1, 0, &["a", "b"]).expect("written");
@@ -187,7 +188,7 @@ fn the_rollbacks_that_are_remembered_are_as_few_as_the_changes() {
     }
     let mut reader = TransactionReader::default();
     assert_eq!(said(&reader.next(&world.open, 1 << 20, world.later())), "1 0-201 kept");
-    assert_eq!(world.open.goals(TransactionId(1)), 1);
+    assert_eq!(world.open.remembered_rollbacks(TransactionId(1)), 1);
 }
 
 #[test]

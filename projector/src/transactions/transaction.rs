@@ -1,13 +1,14 @@
-//! One open transaction: its changes in their order, and the newest one of each document.
+//! One open transaction: its changes in their order, and the newest change of each document.
 //!
-//! Changes are added at the end and removed from the end, by a rollback to a savepoint. Each links
-//! to the previous change of its document, so that a removal restores that one, and a reader at an
-//! earlier place finds its state.
+//! Changes are added at the end and removed from the end, by a rollback to a savepoint. Each
+//! change links to the previous change of the same document. So the removal of a change restores
+//! the previous one, and a reader at an earlier place finds the document as it was there.
 //!
-//! A reader must report the removal of changes that it has sent. It remembers the number of
-//! rollbacks, and reads the earliest target of the later ones ([`Transaction::back_since`]). A
-//! rollback is dropped from the list when a later one has an earlier or equal target, so the list
-//! is never longer than the remaining changes.
+//! A stream must report the removal of changes that it has sent. So its reader remembers how many
+//! rollbacks it has seen, and finds the earliest place to which a later rollback has returned
+//! ([`Transaction::earliest_rollback_since`]). A rollback is dropped from the list when a later one has
+//! returned to the same or an earlier place. So the list is never longer than the remaining
+//! changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,32 +26,33 @@ use super::room::TransactionReservation;
 use super::snapshot::Snapshot;
 use documents::mutation::Mutation;
 
-/// The time for which a transaction is young: longer than most transactions of one message, and too short to be
-/// noticed.
+/// The time for which a transaction is young, so that its changes are not sent to indexers:
+/// longer than most transactions of one message last, and too short to be noticed.
 pub const YOUNG: Duration = Duration::from_millis(1);
 
-/// One open transaction: its changes, its snapshot, and its state.
+/// One open transaction: its changes, its snapshot, and whether it is being committed.
 pub struct Transaction {
-    /// The number of the transaction in its bucket, since a session may reuse an id.
+    /// The number of the transaction among the bucket's transactions. It is unique, while a
+    /// session may reuse an id.
     pub(super) number: u64,
-    /// The version of the bucket's transactions at its last change.
+    /// The value of the bucket's change counter at the transaction's last change.
     pub(super) version: u64,
     /// The snapshot of the transaction, after its first read.
     pub(super) snapshot: Option<Snapshot>,
-    /// The user of the transaction, for display.
+    /// The name of the user that runs the transaction, for display.
     pub(super) owner: String,
     /// The producer of the transaction, in a pushed bucket.
     pub(super) producer: Option<Producer>,
-    /// The number of commits of the bucket when the transaction began.
+    /// The number of commits that the bucket had when the transaction began.
     pub(super) behind: u64,
     pub(super) since: Instant,
     pub(super) asked_at: Instant,
-    /// True while the commit is in progress.
+    /// True while the transaction is being committed.
     pub(super) is_committing: bool,
     /// True once a stream may have sent the transaction to an indexer.
     pub(super) is_told: bool,
-    /// True if the commit in progress may be large: the streams then keep its changes beyond its
-    /// end.
+    /// True if the commit in progress may become a large one. The streams then keep the changes
+    /// after the end of the transaction.
     pub(super) is_large: bool,
     pub(super) held: TransactionReservation,
     history: History,
@@ -58,43 +60,46 @@ pub struct Transaction {
     newest: BTreeMap<Arc<str>, usize>,
 }
 
-/// The changes of a transaction and its rollbacks to savepoints, in the form that streams need.
+/// The changes of a transaction and its rollbacks to savepoints, as streams read them.
 #[derive(Clone, Default)]
 pub struct History {
     place: u64,
-    /// The changes. A commit and the streams read them without the lock of all transactions, from
-    /// shared memory.
+    /// The changes. They are in shared memory, so that a commit and the streams can read them
+    /// without the lock of all transactions.
     changes: Arc<Vec<Change>>,
     /// Number of rollbacks to savepoints.
     backs: u64,
-    /// The number and the target place of rollbacks, both ascending.
+    /// The remembered rollbacks: the number of each, and the place to which it has returned. Both
+    /// are ascending.
     goals: Vec<(u64, u64)>,
 }
 
+/// One change of a document in a transaction.
 #[derive(Clone)]
 pub(super) struct Change {
-    /// The mutation; its seqno is the place of the change.
+    /// The mutation. Its seqno is the place of the change in the transaction.
     mutation: Arc<Mutation>,
-    /// True if the first change of the document was an INSERT.
+    /// True if the transaction's first change of the document was an INSERT.
     was_inserted: bool,
-    /// The index of the previous change of the document.
+    /// The index of the transaction's previous change of the same document.
     before: Option<usize>,
 }
 
 /// The changes of a transaction that is being committed.
 pub struct Changes(Arc<Vec<Change>>);
 
-/// The last change of a document in a transaction.
+/// The last change of a document in a transaction, which is the one that is committed.
 #[derive(Clone, Debug)]
 pub struct LastChange {
     /// The last change.
     pub mutation: Arc<Mutation>,
-    /// True if the first change was an INSERT: the document was absent.
+    /// True if the transaction's first change of the document was an INSERT, so that the document
+    /// must be absent before the commit.
     pub was_inserted: bool,
 }
 
 impl LastChange {
-    /// The approximate size, in bytes.
+    /// Returns the approximate size of the change in memory, in bytes.
     pub fn bytes(&self) -> usize {
         bytes_of(&self.mutation)
     }
@@ -129,29 +134,29 @@ impl Transaction {
         }
     }
 
-    /// Returns true if the transaction has just begun. It may end before a stream needs its
-    /// changes.
+    /// Returns true if the transaction has begun so recently that its changes are not sent to
+    /// indexers yet. It may end before a stream needs them.
     pub fn is_young(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.since) < YOUNG
     }
 
-    /// Returns the place: the number of changes and rollbacks so far.
+    /// Returns the place of the transaction: the number of its changes and rollbacks so far.
     pub fn place(&self) -> TransactionPlace {
         TransactionPlace(self.history.place)
     }
 
-    /// The number of changes that were not rolled back.
+    /// Returns the number of changes that were not rolled back.
     pub fn changes(&self) -> u64 {
         self.history.changes.len() as u64
     }
 
-    /// Returns the bytes of the change that a write makes.
+    /// Returns the size in memory, in bytes, of the change that a write makes.
     pub fn bytes_of(write: &CheckedWrite) -> usize {
         let document = write.document().map_or(0, Bytes::len);
         CHANGE_OVERHEAD_BYTES + write.id().len() + document
     }
 
-    /// Adds the change of a write, whose bytes were reserved before.
+    /// Adds the change of a write. The caller has reserved memory for it.
     pub fn add(&mut self, write: &CheckedWrite, vbuckets: u16) {
         let (kind, document) = match write.document() {
             Some(document) => (MutationKind::Upsert, document.clone()),
@@ -161,12 +166,12 @@ impl Transaction {
         self.push((of, kind, document), matches!(write.kind(), WriteKind::Insert(_)));
     }
 
-    /// Returns the bytes of a producer's mutation.
+    /// Returns the size in memory, in bytes, of a producer's mutation.
     pub fn bytes_of_mutation(mutation: &Mutation) -> usize {
         bytes_of(mutation)
     }
 
-    /// Adds a mutation of a producer, whose bytes were reserved before.
+    /// Adds a mutation of a producer. The caller has reserved memory for it.
     pub fn add_mutation(
         &mut self,
         vbucket: VbucketId,
@@ -192,9 +197,9 @@ impl Transaction {
         Arc::make_mut(&mut self.history.changes).push(change);
     }
 
-    /// Removes the changes after a place, and advances to a new place, so that an earlier call that
-    /// arrives late is refused.
-    pub fn back_to(&mut self, to: TransactionPlace) {
+    /// Removes the changes after a place, and then advances the transaction to a new place. So an
+    /// earlier call that arrives late is refused.
+    pub fn roll_back_to(&mut self, to: TransactionPlace) {
         let changes = Arc::make_mut(&mut self.history.changes);
         while let Some(last) = changes.pop_if(|last| last.mutation.seqno.0 > to.0) {
             let id = &last.mutation.id;
@@ -212,6 +217,7 @@ impl Transaction {
         self.history.place += 1;
     }
 
+    /// Returns the number of remembered rollbacks.
     #[cfg(test)]
     pub(super) fn goals(&self) -> usize {
         self.history.goals.len()
@@ -223,8 +229,8 @@ impl Transaction {
         self.history.changes.get(*at).map(|change| &change.mutation)
     }
 
-    /// Returns the state of a document at a place: its last change up to the place; `None` if there
-    /// is none.
+    /// Returns the last change of a document up to a place; `None` if the transaction has not
+    /// changed it.
     pub fn change_at(&self, id: &str, place: TransactionPlace) -> Option<&Arc<Mutation>> {
         let mut at = self.newest.get(id).copied();
         while let Some(change) = at.and_then(|at| self.history.changes.get(at)) {
@@ -236,31 +242,31 @@ impl Transaction {
         None
     }
 
-    /// The changes and rollbacks so far.
+    /// Returns the changes and rollbacks so far, as streams read them.
     pub(super) fn history(&self) -> &History {
         &self.history
     }
 
-    /// All changes, for a commit.
+    /// Returns all changes that were not rolled back, for a commit.
     pub fn all(&self) -> Changes {
         Changes(Arc::clone(&self.history.changes))
     }
 }
 
 impl History {
-    /// Returns the place: the number of changes and rollbacks so far.
+    /// Returns the place of the transaction: the number of its changes and rollbacks so far.
     pub(super) fn place(&self) -> TransactionPlace {
         TransactionPlace(self.place)
     }
 
     /// The number of rollbacks to savepoints.
-    pub(super) fn backs(&self) -> u64 {
+    pub(super) fn rollback_count(&self) -> u64 {
         self.backs
     }
 
-    /// Returns the earliest target place of the rollbacks after the first `backs`; `None` if there
-    /// were none.
-    pub(super) fn back_since(&self, backs: u64) -> Option<TransactionPlace> {
+    /// Returns the earliest place to which a rollback after the first `backs` rollbacks has
+    /// returned; `None` if there was none.
+    pub(super) fn earliest_rollback_since(&self, backs: u64) -> Option<TransactionPlace> {
         let later = self.goals.partition_point(|(number, _)| *number <= backs);
         self.goals.get(later).map(|(_, goal)| TransactionPlace(*goal))
     }
@@ -279,7 +285,7 @@ impl Changes {
     }
 
     /// The last change of each document, in the order of their places.
-    pub fn collapsed(&self) -> Vec<LastChange> {
+    pub fn last_changes(&self) -> Vec<LastChange> {
         let mut is_replaced = vec![false; self.0.len()];
         for before in self.0.iter().filter_map(|change| change.before) {
             is_replaced[before] = true;

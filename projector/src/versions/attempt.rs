@@ -1,5 +1,5 @@
-//! Code shared by loads and recounts of partitions: results, failures, and the opening of the
-//! files.
+//! Code that the loading and the recounting of partitions share: their results, their failures,
+//! and the opening of the files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,15 +10,16 @@ use proto::model::assignment::VbucketSet;
 use proto::model::data_set::{FilesRead, PartitionContent};
 use proto::model::ids::{BucketId, VbucketId};
 
-use super::plan::{CatalogVersion, known};
+use super::plan::{CatalogVersion, version_to_load};
 use super::reader::VersionReader;
 use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
 
-/// The report of a projector about its whole partitions.
+/// The report of a projector about the partitions that it has completely stored.
 #[derive(Clone, Debug)]
 pub struct LoadReport {
-    /// The contents of the whole partitions.
+    /// For each completely stored partition, its numbers of rows and documents, their bytes, and
+    /// a digest.
     pub contents: BTreeMap<VbucketId, PartitionContent>,
     /// The summary of the files that were read; `None` if no file had to be read.
     pub read: Option<FilesRead>,
@@ -26,56 +27,59 @@ pub struct LoadReport {
 
 /// The reasons why partitions were not loaded.
 #[derive(Debug)]
-pub enum Failure {
-    /// The version was dropped, or must not be loaded any more.
+pub enum LoadFailure {
+    /// The version was dropped, or must not be loaded any more, for example because it has
+    /// failed.
     Gone,
-    /// The files are invalid, so another read does not help.
+    /// The files of the version are invalid, so reading them again does not help.
     Files(Error),
-    /// Partitions have other contents on this projector than on others.
+    /// Partitions differ from those that other projectors have loaded. Contains this projector's
+    /// report.
     Differs(LoadReport),
-    /// This projector has failed, and may retry.
+    /// An error of this projector, which may try again.
     Here(Error),
 }
 
-impl From<Error> for Failure {
+impl From<Error> for LoadFailure {
     fn from(error: Error) -> Self {
         Self::Here(error)
     }
 }
 
-/// Returns the present record of a version in the catalog.
-pub fn look(
+/// Returns the catalog's present record of a version, or the failure if the version must not be
+/// loaded any more.
+pub fn current_version(
     projector: &Projector,
     bucket: BucketId,
-) -> std::result::Result<CatalogVersion, Failure> {
+) -> std::result::Result<CatalogVersion, LoadFailure> {
     let catalog = projector.catalog.borrow().clone();
-    catalog.and_then(|catalog| known(&catalog, bucket)).ok_or(Failure::Gone)
+    catalog.and_then(|catalog| version_to_load(&catalog, bucket)).ok_or(LoadFailure::Gone)
 }
 
-/// Opens the files of a version, for the rows of some partitions.
+/// Opens the files of a version, to read the rows of some of its partitions.
 pub(super) async fn open(
     projector: &Arc<Projector>,
     bucket: &Bucket,
     partitions: VbucketSet,
-) -> std::result::Result<VersionReader, Failure> {
-    let files = look(projector, bucket.info.id)?.files;
+) -> std::result::Result<VersionReader, LoadFailure> {
+    let files = current_version(projector, bucket.info.id)?.files;
     let (fs, dir) = (Arc::clone(&projector.env.fs), projector.config.files_dir.clone());
     let (of, bytes_max) = ((partitions, bucket.info.vbuckets), projector.config.document_bytes_max);
     let open = move || VersionReader::new(fs, dir.as_deref(), &files, of, bytes_max);
-    projector.env.bulk(Bulk::Queued, open).await.map_err(Failure::Files)
+    projector.env.bulk(Bulk::Queued, open).await.map_err(LoadFailure::Files)
 }
 
-/// Returns `found` if the contents of its partitions equal those that other projectors have
-/// reported, otherwise `Differs`.
-pub(super) fn same(
+/// Returns `found` if its partitions equal those that other projectors have reported; otherwise
+/// the failure `Differs`.
+pub(super) fn check_same_contents(
     known: &CatalogVersion,
     found: LoadReport,
-) -> std::result::Result<LoadReport, Failure> {
+) -> std::result::Result<LoadReport, LoadFailure> {
     let differs = |(partition, content): (&VbucketId, &PartitionContent)| {
         known.content(*partition).is_some_and(|other| other != *content)
     };
     match found.contents.iter().any(differs) {
-        true => Err(Failure::Differs(found)),
+        true => Err(LoadFailure::Differs(found)),
         false => Ok(found),
     }
 }

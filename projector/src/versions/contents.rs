@@ -1,9 +1,11 @@
-//! The contents of stored partitions.
+//! Computes the *contents* of stored partitions, by which projectors compare what they have
+//! loaded.
 //!
 //! The contents of a partition are its numbers of rows and documents, their bytes, and a digest.
-//! Each sheet of a load computes those of its documents ([`super::sheet`]). If no id is in two
-//! sheets, as in nearly all files, their sum is the contents of the partitions ([`Distinct`]).
-//! Otherwise one pass over the stored documents computes them.
+//! A load stores the rows in sorted blocks, named sheets, and each sheet computes the contents of
+//! its documents ([`super::sheet`]). If no id is in two sheets, as in nearly all files, their sum
+//! is the contents of the partitions ([`Distinct`]). Otherwise one pass over the stored documents
+//! computes them.
 
 use std::collections::BTreeMap;
 
@@ -17,24 +19,25 @@ use crate::projector::Projector;
 use crate::source::StoredDocument;
 use crate::source::view::bucket::Bucket;
 
-/// The size in bytes of a read.
+/// The size in bytes of one read of documents.
 const CHUNK_BYTES: usize = 1 << 20;
 /// The maximum number of documents whose ids are compared in memory, at 8 bytes each.
 const COMPARED_MAX: usize = 16 << 20;
 
-/// The contents of partitions.
+/// The contents (counts, bytes and digest) of some partitions.
 pub type Contents = BTreeMap<VbucketId, PartitionContent>;
 
-/// The sum of the contents of some sheets, as long as no id is in two of them.
+/// The sum of the contents of some sheets of rows. The sum is valid as long as no id is in two
+/// sheets.
 #[derive(Default)]
-pub struct Distinct {
+pub struct DistinctContents {
     partitions: Contents,
     hashes: Vec<u64>,
     is_too_large: bool,
 }
 
-impl Distinct {
-    /// Adds a sheet.
+impl DistinctContents {
+    /// Adds the contents of a sheet.
     pub fn add(&mut self, sheet: SheetContents) {
         self.is_too_large |= self.hashes.len() + sheet.hashes.len() > COMPARED_MAX;
         if self.is_too_large {
@@ -47,8 +50,8 @@ impl Distinct {
         }
     }
 
-    /// Returns the contents of all sheets, without the numbers of rows; `None` if an id may be in
-    /// two of them, because two ids have equal hashes.
+    /// Returns the sum of the contents of all sheets, without the numbers of rows. `None` if two
+    /// ids have equal hashes, so that the same id may be in two sheets.
     pub fn contents(mut self) -> Option<Contents> {
         self.hashes.sort_unstable();
         let is_distinct = self.hashes.windows(2).all(|pair| pair[0] != pair[1]);
@@ -56,7 +59,7 @@ impl Distinct {
     }
 }
 
-/// Returns the contents of the partitions with their numbers of rows in the files.
+/// Adds to the contents of partitions the numbers of rows that their files have.
 pub fn with_rows(mut contents: Contents, rows: &BTreeMap<VbucketId, u64>) -> Contents {
     let of = |(partition, rows): (&VbucketId, &u64)| {
         let found = contents.remove(partition).unwrap_or_default();
@@ -65,7 +68,7 @@ pub fn with_rows(mut contents: Contents, rows: &BTreeMap<VbucketId, u64>) -> Con
     rows.iter().map(of).collect()
 }
 
-/// Computes the contents of partitions from the stored documents; `rows` has their numbers of rows
+/// Computes the contents of partitions from the stored documents. `rows` has the numbers of rows
 /// in the files.
 pub async fn stored_contents(
     projector: &Projector,
@@ -92,7 +95,7 @@ pub async fn stored_contents(
         (snapshot, found, count) = env.bulk(Bulk::Queued, read).await;
         match count? {
             0 => return Ok(found),
-            count => projector.loads.step(id, count),
+            count => projector.loads.add_steps(id, count),
         }
     }
 }

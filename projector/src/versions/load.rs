@@ -1,4 +1,4 @@
-//! Loads of partitions from their files.
+//! Loads the partitions of a data set's version from its files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use proto::model::assignment::VbucketSet;
 use proto::model::ids::VbucketId;
 use tokio::time::Instant;
 
-use super::attempt::{Failure, LoadReport, look, same};
+use super::attempt::{LoadFailure, LoadReport, check_same_contents, current_version};
 use super::contents::{stored_contents, with_rows};
 use super::store_rows::{StoredRows, store_rows};
 use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
 
-/// Loads partitions of a version from its files and records them as complete.
+/// Loads partitions of a version from its files, and marks them as complete.
 pub async fn load(
     projector: &Arc<Projector>,
     bucket: &Arc<Bucket>,
     partitions: VbucketSet,
-) -> std::result::Result<LoadReport, Failure> {
+) -> std::result::Result<LoadReport, LoadFailure> {
     let (id, began) = (bucket.info.id, Instant::now());
-    projector.loads.step(id, 0);
-    let files = look(projector, id)?.files;
+    projector.loads.add_steps(id, 0);
+    let files = current_version(projector, id)?.files;
     tracing::info!(bucket = %bucket.info.name, pattern = %files.pattern, ?partitions, "loading partitions");
     let (writer, at, cleared) =
         (Arc::clone(&projector.writer), Arc::clone(bucket), partitions.clone());
@@ -35,9 +35,13 @@ pub async fn load(
         Some(contents) => with_rows(contents, &of_each),
         None => stored_contents(projector, bucket, &of_each).await?,
     };
-    let found = same(&look(projector, id)?, LoadReport { contents, read: Some(rows.read) })?;
+    let found = check_same_contents(
+        &current_version(projector, id)?,
+        LoadReport { contents, read: Some(rows.read) },
+    )?;
     for (partition, rows) in of_each {
-        let (writer, at, me) = (Arc::clone(&projector.writer), Arc::clone(bucket), projector.me());
+        let (writer, at, me) =
+            (Arc::clone(&projector.writer), Arc::clone(bucket), projector.node_id());
         let complete = move || writer.complete_partition(&at, (partition, rows), me);
         projector.env.bulk(Bulk::AtOnce, complete).await?;
     }

@@ -1,60 +1,65 @@
-//! The next step of each version: a pure function of the catalog and of the stored partitions.
+//! Determines the next step for each version of a data set: a pure function of the catalog and of
+//! the stored partitions.
 
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::data_set::{Files, PartitionContent, Version, VersionStage};
 use proto::model::ids::{BucketId, NodeId, VbucketId};
 
-/// The state of a version on this projector's disk.
+/// The part of a version that this projector has stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredPart {
-    /// The bucket is stored, with these partitions whole.
+    /// The bucket of the version is stored, and these of its partitions are complete.
     Whole(VbucketSet),
-    /// A bucket whose files are damaged.
+    /// The bucket is stored, but its files are damaged.
     Damaged,
     /// The bucket is not stored, or another bucket is stored under its number.
     Nothing,
 }
 
-/// The next step for a version.
+/// The next step that this projector must take for a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Todo {
-    /// Report the loss of partitions that the catalog lists for this projector and that it does not
-    /// have.
+pub enum NextStep {
+    /// Report that partitions are lost: the catalog lists them as stored on this projector, but
+    /// they are not.
     Lost(Vec<VbucketId>),
-    /// Recreate the damaged bucket.
+    /// Recreate the damaged bucket of the version, empty.
     MakeAnew,
     /// Load these partitions.
     Load(VbucketSet),
-    /// Report these whole partitions, which the catalog does not list yet.
+    /// Report that these partitions are completely stored; the catalog does not list them yet.
     Tell(VbucketSet),
 }
 
-/// A version with a pending step.
+/// A version for which this projector must take a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
     /// The bucket of the version.
     pub bucket: BucketId,
     /// The next step.
-    pub todo: Todo,
+    pub todo: NextStep,
 }
 
-/// Returns the versions that need a step of this projector, with the step.
+/// Returns the versions for which this projector must take a step, with the step.
 pub fn plan(catalog: &Catalog, me: NodeId, stored: impl Fn(BucketId) -> StoredPart) -> Vec<Work> {
     let mut work = Vec::new();
     for set in catalog.data_sets.values() {
         for version in set.versions.values() {
             let mine = version.partitions_of(me, set.replication);
-            let todo = todo(version, me, (&mine, stored(version.bucket)));
+            let todo = next_step(version, me, (&mine, stored(version.bucket)));
             work.extend(todo.map(|todo| Work { bucket: version.bucket, todo }));
         }
     }
     work
 }
 
-/// Returns the next step for a version whose partitions `mine` are assigned to this projector;
-/// `None` if there is none.
-fn todo(version: &Version, me: NodeId, (mine, stored): (&[VbucketId], StoredPart)) -> Option<Todo> {
+/// Returns the next step for a version. `mine` are the partitions that are assigned to this
+/// projector, and `stored` is what it has. `None` if there is nothing to do.
+fn next_step(
+    version: &Version,
+    me: NodeId,
+    (mine, stored): (&[VbucketId], StoredPart),
+) -> Option<NextStep> {
     let (whole, is_damaged) = match stored {
         StoredPart::Whole(whole) => (whole, false),
         StoredPart::Damaged => (VbucketSet::default(), true),
@@ -67,7 +72,7 @@ fn todo(version: &Version, me: NodeId, (mine, stored): (&[VbucketId], StoredPart
         let all = (0..version.partitions.len() as u16).map(VbucketId);
         let lost: Vec<_> = all.filter(|p| is_listed(p) && !is_whole(p)).collect();
         if !lost.is_empty() {
-            return Some(Todo::Lost(lost));
+            return Some(NextStep::Lost(lost));
         }
     }
     // An old version will be dropped. A version that has become current may still need its other holders.
@@ -76,13 +81,13 @@ fn todo(version: &Version, me: NodeId, (mine, stored): (&[VbucketId], StoredPart
     }
     let missing: VbucketSet = mine.iter().copied().filter(|p| !is_whole(p)).collect();
     if !missing.is_empty() {
-        return Some(if is_damaged { Todo::MakeAnew } else { Todo::Load(missing) });
+        return Some(if is_damaged { NextStep::MakeAnew } else { NextStep::Load(missing) });
     }
     let untold: VbucketSet = mine.iter().copied().filter(|p| !is_listed(p)).collect();
-    (!untold.is_empty()).then_some(Todo::Tell(untold))
+    (!untold.is_empty()).then_some(NextStep::Tell(untold))
 }
 
-/// The catalog's record of a version that may be loaded.
+/// The catalog's record of a version that is still to be loaded, or is current.
 #[derive(Clone, Debug)]
 pub struct CatalogVersion {
     /// The stage of the version.
@@ -94,14 +99,16 @@ pub struct CatalogVersion {
 }
 
 impl CatalogVersion {
-    /// Returns the contents of a partition that a projector has reported; `None` if none has.
+    /// Returns the contents that a projector has reported for a partition; `None` if no projector
+    /// has.
     pub fn content(&self, partition: VbucketId) -> Option<PartitionContent> {
         self.contents.get(usize::from(partition.0)).copied().flatten()
     }
 }
 
-/// Returns a version, unless it was dropped or is no longer to be loaded.
-pub fn known(catalog: &Catalog, bucket: BucketId) -> Option<CatalogVersion> {
+/// Returns the catalog's record of a version; `None` if the version was dropped or must not be
+/// loaded any more.
+pub fn version_to_load(catalog: &Catalog, bucket: BucketId) -> Option<CatalogVersion> {
     let (_, _, version) = catalog.version(bucket)?;
     let contents = version.partitions.iter().map(|partition| partition.content).collect();
     let known = CatalogVersion { stage: version.stage, files: version.files.clone(), contents };
@@ -140,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn the_next_step_follows_from_the_catalog_and_from_what_is_whole() {
+    fn next_step_of_each_stage() {
         use VersionStage::{Current, Kept, Loading};
         let whole = |partitions: &[u16]| StoredPart::Whole(set(partitions));
-        let load = |partitions: &[u16]| Some(Todo::Load(set(partitions)));
+        let load = |partitions: &[u16]| Some(NextStep::Load(set(partitions)));
         let lost = |partitions: &[u16]| {
-            Some(Todo::Lost(partitions.iter().copied().map(VbucketId).collect()))
+            Some(NextStep::Lost(partitions.iter().copied().map(VbucketId).collect()))
         };
-        let tell = |partitions: &[u16]| Some(Todo::Tell(set(partitions)));
+        let tell = |partitions: &[u16]| Some(NextStep::Tell(set(partitions)));
         for (stage, listed, stored, expected) in [
             (Loading, &[][..], whole(&[]), load(&[0, 2])),
             (Loading, &[], whole(&[2]), load(&[0])),
@@ -156,7 +163,7 @@ mod tests {
             (Loading, &[2], whole(&[0, 2]), tell(&[0])),
             (Loading, &[0, 2], whole(&[0, 2]), None),
             (Loading, &[], StoredPart::Nothing, None),
-            (Loading, &[0], StoredPart::Damaged, Some(Todo::MakeAnew)),
+            (Loading, &[0], StoredPart::Damaged, Some(NextStep::MakeAnew)),
             (Current, &[0, 2], whole(&[2]), lost(&[0])),
             (Current, &[2], whole(&[2]), load(&[0])),
             (Current, &[0, 2], StoredPart::Damaged, lost(&[0, 2])),

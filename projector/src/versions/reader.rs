@@ -1,4 +1,5 @@
-//! The files of a version in parts, in the order of their rows.
+//! Reads the files of a version: several parts in parallel, and their rows in the order of the
+//! files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,17 +17,17 @@ use super::files::{Batch, Part, Parts, RowRules, open_parts};
 /// The number of parts that are read in parallel. Each has some megabytes of rows in memory.
 const READ_AT_ONCE: usize = 3;
 
-/// A reader that cuts the files of a version into parts.
+/// A reader of the files of a version, which cuts them into parts.
 pub struct VersionReader {
     fs: Arc<dyn FileSystem>,
     rules: Arc<RowRules>,
     count: usize,
     files: std::vec::IntoIter<FileToRead>,
-    /// The file that is being cut, with its name.
+    /// The file that is being cut into parts, with its name.
     open: Option<(Arc<str>, Box<dyn Parts>)>,
 }
 
-/// A part of a file, with the data needed to read it.
+/// A part of a file, with all that a thread needs to read it.
 struct PartOfFile {
     name: Arc<str>,
     part: Part,
@@ -51,7 +52,8 @@ fn in_file(mut error: Error, name: &str) -> Error {
 }
 
 impl VersionReader {
-    /// Creates a reader of the rows of the partitions `wanted` of `partitions`.
+    /// Creates a reader of the rows in the partitions `wanted`, for a version with `partitions`
+    /// partitions.
     pub fn new(
         fs: Arc<dyn FileSystem>,
         dir: Option<&Path>,
@@ -76,9 +78,10 @@ impl VersionReader {
         self.count
     }
 
-    /// Returns the rows of all files in order, which are read on threads for bulk work. An error
-    /// names the file and the place, and ends the rows. The first batches of several file parts are
-    /// read in parallel; the further batches of a part are read when its turn comes.
+    /// Returns the rows of all files in batches, in order. Threads for bulk work read them. An
+    /// error names the file and the place in it, and ends the batches. The first batches of
+    /// several parts are read in parallel; further batches of a part are read when it is that
+    /// part's turn.
     pub fn batches(self, env: &Env) -> impl Stream<Item = Result<Batch>> + Send {
         let (cutting, reading, resting) = (env.clone(), env.clone(), env.clone());
         let parts = stream::unfold(Some(self), move |reader| {
@@ -135,30 +138,30 @@ impl VersionReader {
     }
 }
 
-/// A counter of all rows that were read, including those of other partitions.
+/// Counts the rows that were read, including rows of partitions that are not requested.
 #[derive(Debug)]
 pub struct RowCounter {
     /// The number of rows of each partition.
     pub rows: Vec<u64>,
-    /// The summary of all rows.
+    /// The summary of all rows that were read.
     pub read: FilesRead,
 }
 
 impl RowCounter {
-    /// A count of zero rows, for this many files and partitions.
+    /// Creates a counter for this many files and partitions.
     pub fn new(files: usize, partitions: u16) -> Self {
         let read = FilesRead { files: files as u32, ..FilesRead::default() };
         Self { rows: vec![0; usize::from(partitions)], read }
     }
 
-    /// Adds the rows that follow.
+    /// Adds the rows of the next batch.
     pub fn add(&mut self, batch: &Batch) {
         self.read.add_rows(&batch.read());
         let counts = self.rows.iter_mut().zip(batch.counts());
         counts.for_each(|(rows, count)| *rows += u64::from(*count));
     }
 
-    /// The number of rows of a partition.
+    /// Returns the number of rows of a partition.
     pub fn rows_of(&self, partition: VbucketId) -> u64 {
         self.rows.get(usize::from(partition.0)).copied().unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! Recreation of the damaged bucket of a version, empty: its source files have all documents, and
-//! other projectors have copies.
+//! Recreates the damaged bucket of a data set's version, empty. No data is lost by that: all
+//! documents are in the source files, and on other projectors.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::projector::Projector;
 use crate::source::BucketRecord;
 use crate::source::view::bucket::Bucket;
 
-/// Recreates a damaged bucket. The damaged files are kept until the version is dropped.
-pub async fn make_anew(projector: &Projector, id: BucketId) -> Result<()> {
+/// Recreates a damaged bucket, empty. The damaged files remain until the version is dropped.
+pub async fn recreate_empty(projector: &Projector, id: BucketId) -> Result<()> {
     let _turn = projector.catalog_turn.lock().await;
     let catalog = projector.catalog.borrow().clone();
     let info = catalog.and_then(|catalog| catalog.buckets.get(&id).cloned());
@@ -28,10 +28,10 @@ pub async fn make_anew(projector: &Projector, id: BucketId) -> Result<()> {
     };
     tracing::warn!(bucket = %info.name, "a damaged version is made anew, and loaded again");
     let (store, made) = (projector.store(), record.clone());
-    projector.env.blocking(move || store.make_anew(&made, DamagedFiles::Kept)).await?;
+    projector.env.blocking(move || store.recreate_empty(&made, DamagedFiles::Kept)).await?;
     let ends = vec![Default::default(); usize::from(info.vbuckets)];
     projector.add(Bucket::new(record, &ends, projector.config.head_bytes_max));
     // Order matters: the catalog and the timestamps that come again find the bucket.
-    projector.damaged.made_anew(id, DamagedFiles::Kept);
+    projector.damaged.record_recreated(id, DamagedFiles::Kept);
     Ok(())
 }

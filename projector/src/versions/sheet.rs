@@ -1,4 +1,5 @@
-//! Sheets: rows that are stored together, sorted by id, each id once.
+//! *Sheets*: blocks of rows that are sorted by id and stored together. Each id occurs once in a
+//! sheet.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +10,30 @@ use proto::model::ids::{BucketId, Seqno, VbucketId};
 use super::files::{Batch, BatchRow};
 use crate::source::{AddSorted, DocumentRef, DocumentStore};
 
-/// The rows of some parts, in order, that become a sheet.
+/// The rows of some consecutive parts of files, from which a sheet is made.
 #[derive(Default)]
 pub struct RowBlock {
     batches: Vec<NumberedRows>,
     bytes: usize,
 }
 
-/// The rows of a part, with the number of rows of each partition before it.
+/// The rows of one batch. For each partition, also the number of its rows before this batch.
 struct NumberedRows {
     batch: Batch,
     before: Vec<u64>,
 }
 
-/// The contents of a stored sheet.
+/// The contents (counts and digest) of a stored sheet.
 #[derive(Default)]
 pub struct SheetContents {
     /// The contents of each partition, without the numbers of rows, which are zero.
     pub partitions: BTreeMap<VbucketId, PartitionContent>,
-    /// The hashes of the ids, ascending.
+    /// The hashes of the ids in the sheet, ascending.
     pub hashes: Vec<u64>,
 }
 
-/// The place of a row, and the first bytes of its id after the prefix that all ids of the sheet
-/// share.
+/// A row to be sorted: its place in the block, and the first bytes of its id after the prefix
+/// that all ids of the block share.
 #[derive(Clone, Copy)]
 struct Key {
     id_begin: u64,
@@ -41,8 +42,8 @@ struct Key {
 }
 
 impl RowBlock {
-    /// Adds the rows of the next part; `before` has the number of rows of each partition in all
-    /// earlier parts.
+    /// Adds the rows of the next batch; `before` has the number of rows of each partition in all
+    /// earlier batches.
     pub fn add(&mut self, batch: Batch, before: Vec<u64>) {
         if batch.rows().is_empty() {
             return;
@@ -51,18 +52,19 @@ impl RowBlock {
         self.batches.push(NumberedRows { batch, before });
     }
 
-    /// Memory in use, in bytes.
+    /// Returns the memory in use, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// True if there are no rows.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.batches.is_empty()
     }
 
-    /// Writes the rows to a file of a bucket. Returns the handle that adds the file, and the
-    /// contents of the rows. If an id occurs in several rows, the last row is kept.
+    /// Sorts the rows and writes them to a new file for a bucket. Returns the function that adds
+    /// the file to the bucket, and the contents of the rows. If an id occurs in several rows,
+    /// only the last row is written.
     pub fn write(
         &self,
         store: &dyn DocumentStore,
@@ -94,7 +96,7 @@ impl RowBlock {
         let mut keys = Vec::with_capacity(self.rows().count());
         for (batch, numbered) in (0..).zip(&self.batches) {
             for (row, found) in (0..).zip(numbered.batch.rows()) {
-                let id_begin = begin(&numbered.batch.id(found)[common..]);
+                let id_begin = first_bytes(&numbered.batch.id(found)[common..]);
                 keys.push(Key { id_begin, batch, row });
             }
         }
@@ -123,7 +125,7 @@ impl RowBlock {
         self.batches.iter().flat_map(|of| of.batch.rows().iter().map(move |row| (of, row)))
     }
 
-    /// Returns the length of the prefix that all ids share.
+    /// Returns the length of the prefix that all ids of the block share.
     fn common_bytes(&self) -> usize {
         let mut ids = self.rows().map(|(of, row)| of.batch.id(row));
         let Some(first) = ids.next() else { return 0 };
@@ -134,8 +136,8 @@ impl RowBlock {
     }
 }
 
-/// Returns the first bytes of a text as a number that sorts in the order of the texts.
-fn begin(text: &[u8]) -> u64 {
+/// Returns the first bytes of a text as a number, so that numbers compare like the texts.
+fn first_bytes(text: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let count = text.len().min(8);
     bytes[..count].copy_from_slice(&text[..count]);

@@ -1,10 +1,11 @@
 //! Stores the rows of a version.
 //!
-//! Batches of rows arrive in the order of the files. Some megabytes of them make a sheet, which is
-//! sorted and written while the next ones are read. Sheets are added to the bucket in their order,
-//! so that the last row of an id is kept.
+//! Batches of rows arrive in the order of the files. Some megabytes of them are sorted and
+//! written together, as a *sheet*, while the next batches are read. Sheets are added to the
+//! bucket in their order, so that the last row of an id is kept.
 //!
-//! An empty group in the log reserves the place of each sheet. Merges wait for the end of the load.
+//! An empty group in the log reserves the place of each sheet. Merges wait for the end of the
+//! load.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,36 +15,36 @@ use futures::stream::FuturesOrdered;
 use proto::env::Bulk;
 use proto::model::assignment::VbucketSet;
 
-use super::attempt::{Failure, look, open};
-use super::contents::{Contents, Distinct};
+use super::attempt::{LoadFailure, current_version, open};
+use super::contents::{Contents, DistinctContents};
 use super::reader::RowCounter;
 use super::sheet::{RowBlock, SheetContents};
 use crate::projector::Projector;
 use crate::source::AddSorted;
 use crate::source::view::bucket::Bucket;
 
-/// The approximate memory of a sheet in bytes. Larger sheets give fewer fragments.
+/// The approximate memory of a sheet in bytes. Larger sheets result in fewer fragments.
 const SHEET_BYTES: usize = 48 << 20;
-/// The maximum number of sheets that are being written.
+/// The maximum number of sheets that are being sorted and written.
 const WRITTEN_AT_ONCE: usize = 2;
 
-/// The rows of a version that were stored.
+/// The summary of the rows of a version that were stored.
 pub struct StoredRows {
     /// The counts of all rows that were read.
     pub rows: RowCounter,
-    /// The contents of the partitions; `None` if they must be computed from the stored documents,
-    /// because an id may be in several sheets.
+    /// The contents (counts and digest) of the partitions. `None` if an id may be in several
+    /// sheets, so that the contents must be computed from the stored documents.
     pub contents: Option<Contents>,
 }
 
-type StoreResult = Result<(AddSorted, SheetContents), Failure>;
+type StoreResult = Result<(AddSorted, SheetContents), LoadFailure>;
 
-/// Reads the files, and stores the rows of some partitions.
+/// Reads the files of a version, and stores the rows of some partitions.
 pub async fn store_rows(
     projector: &Arc<Projector>,
     bucket: &Arc<Bucket>,
     partitions: &VbucketSet,
-) -> Result<StoredRows, Failure> {
+) -> Result<StoredRows, LoadFailure> {
     let stored = read_and_store(projector, bucket, partitions).await;
     projector.store().end_load(bucket.info.id);
     stored
@@ -53,12 +54,12 @@ async fn read_and_store(
     projector: &Arc<Projector>,
     bucket: &Arc<Bucket>,
     partitions: &VbucketSet,
-) -> Result<StoredRows, Failure> {
+) -> Result<StoredRows, LoadFailure> {
     let id = bucket.info.id;
     let reader = open(projector, bucket, partitions.clone()).await?;
     let mut rows = RowCounter::new(reader.files(), bucket.info.vbuckets);
     let mut batches = pin!(reader.batches(&projector.env).fuse());
-    let (mut sheet, mut distinct) = (RowBlock::default(), Distinct::default());
+    let (mut sheet, mut distinct) = (RowBlock::default(), DistinctContents::default());
     let mut writing = FuturesOrdered::new();
     let mut adding = FuturesOrdered::new();
     loop {
@@ -71,10 +72,10 @@ async fn read_and_store(
                 adding.push_back(add_rows(projector, bucket, partitions, add));
             }
             batch = batches.next(), if !batches.is_done() && writing.len() < WRITTEN_AT_ONCE => {
-                look(projector, id)?;
+                current_version(projector, id)?;
                 if let Some(batch) = batch {
-                    let batch = batch.map_err(Failure::Files)?;
-                    projector.loads.step(id, batch.read().rows);
+                    let batch = batch.map_err(LoadFailure::Files)?;
+                    projector.loads.add_steps(id, batch.read().rows);
                     let before = rows.rows.clone();
                     rows.add(&batch);
                     sheet.add(batch, before);
@@ -92,7 +93,7 @@ async fn read_and_store(
     Ok(StoredRows { rows, contents })
 }
 
-/// Sorts a sheet and writes it to a separate file.
+/// Sorts the rows of a sheet, and writes them to a separate file.
 async fn write_rows(
     projector: &Arc<Projector>,
     bucket: &Arc<Bucket>,
@@ -103,13 +104,13 @@ async fn write_rows(
     Ok(projector.env.bulk(Bulk::AtOnce, write).await?)
 }
 
-/// Adds a written sheet to the bucket.
+/// Adds the file of a written sheet to the bucket.
 async fn add_rows(
     projector: &Arc<Projector>,
     bucket: &Arc<Bucket>,
     partitions: &VbucketSet,
     add: AddSorted,
-) -> Result<(), Failure> {
+) -> Result<(), LoadFailure> {
     let (writer, at, of) = (Arc::clone(&projector.writer), Arc::clone(bucket), partitions.clone());
     let add = move || writer.add_rows(&at, &of, add);
     Ok(projector.env.bulk(Bulk::AtOnce, add).await?)

@@ -1,4 +1,5 @@
-//! The task that runs the next step of each version.
+//! The task that loads the versions of data sets: runs the next step of each version, as
+//! [`super::plan`] determines it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -14,32 +15,34 @@ use proto::rpc::command::{Command, Outcome, PartitionsLoaded, PartitionsLost, Ve
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
-use super::attempt::{Failure, LoadReport, look};
+use super::attempt::{LoadFailure, LoadReport, current_version};
 use super::load::load;
-use super::plan::{StoredPart, Todo, Work, plan};
+use super::plan::{NextStep, StoredPart, Work, plan};
 use super::propose::Proposer;
 use super::recount::recount;
-use super::recreation::make_anew;
+use super::recreation::recreate_empty;
 use crate::projector::Projector;
 
-/// The maximum number of versions, of different data sets, that are processed in parallel. Each has
-/// some megabytes of rows in memory.
+/// The maximum number of versions, each of another data set, for which steps run in parallel.
+/// Each has some megabytes of rows in memory.
 const AT_ONCE: usize = 2;
-/// The first pause after a failure, and the longest one. A failed step may have read all files.
+/// The pause after the first failed step of a version, and the longest pause. A failed step may
+/// have read all files.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
-/// Loads and reports partitions, as the catalogs require. Runs until cancelled; safe to cancel at any await.
+/// Loads and reports the partitions that the catalogs assign to this projector. Runs until
+/// cancelled; safe to cancel at any await.
 pub async fn load_versions(projector: Arc<Projector>) -> Infallible {
     let mut catalogs = projector.catalog.subscribe();
     let proposer = Proposer::new(&projector);
-    let mut history = History::default();
+    let mut history = FailedSteps::default();
     let mut running = FuturesUnordered::new();
     let mut busy = BTreeSet::new();
     loop {
         let catalog = catalogs.borrow_and_update().clone();
         for work in catalog.iter().flat_map(|catalog| next_work(&projector, catalog)) {
             let bucket = work.bucket;
-            let has_room = busy.len() < AT_ONCE || matches!(work.todo, Todo::Lost(_));
+            let has_room = busy.len() < AT_ONCE || matches!(work.todo, NextStep::Lost(_));
             if has_room && !history.given_up.contains(&bucket) && busy.insert(bucket) {
                 let pause = history.pause(bucket);
                 let (projector, proposer) = (&projector, &proposer);
@@ -50,8 +53,8 @@ pub async fn load_versions(projector: Arc<Projector>) -> Infallible {
             }
         }
         if let Some(catalog) = &catalog {
-            history.keep(catalog);
-            projector.loads.keep(catalog);
+            history.retain_listed(catalog);
+            projector.loads.retain_listed(catalog);
         }
         tokio::select! {
             biased;
@@ -60,7 +63,7 @@ pub async fn load_versions(projector: Arc<Projector>) -> Infallible {
                 if matches!(ended, StepOutcome::Done) {
                     projector.loads.remove(bucket);
                 }
-                history.note(bucket, ended);
+                history.record_outcome(bucket, ended);
             }
             () = changed(&mut catalogs) => {}
         }
@@ -74,16 +77,17 @@ async fn changed(catalogs: &mut watch::Receiver<Option<Arc<Catalog>>>) {
     }
 }
 
+/// Returns the steps that this projector must take under a catalog.
 fn next_work(projector: &Projector, catalog: &Catalog) -> Vec<Work> {
-    plan(catalog, projector.me(), |bucket| match projector.find(bucket) {
+    plan(catalog, projector.node_id(), |bucket| match projector.find(bucket) {
         _ if projector.is_foreign(bucket) => StoredPart::Nothing,
-        Some(found) => StoredPart::Whole(found.whole()),
+        Some(found) => StoredPart::Whole(found.whole_vbuckets()),
         None if projector.damaged.get(bucket).is_some() => StoredPart::Damaged,
         None => StoredPart::Nothing,
     })
 }
 
-/// The outcome of a step.
+/// The outcome of a step for a version.
 enum StepOutcome {
     /// The step is complete, or was not needed any more.
     Done,
@@ -93,15 +97,15 @@ enum StepOutcome {
     Again,
 }
 
-/// The failed steps of each version.
+/// The steps that have failed, by version.
 #[derive(Default)]
-struct History {
+struct FailedSteps {
     given_up: BTreeSet<BucketId>,
     failures: BTreeMap<BucketId, u32>,
 }
 
-impl History {
-    fn note(&mut self, bucket: BucketId, ended: StepOutcome) {
+impl FailedSteps {
+    fn record_outcome(&mut self, bucket: BucketId, ended: StepOutcome) {
         match ended {
             StepOutcome::Done => drop(self.failures.remove(&bucket)),
             StepOutcome::GaveUp => drop(self.given_up.insert(bucket)),
@@ -115,8 +119,8 @@ impl History {
         self.failures.get(&bucket).map_or(Duration::ZERO, doubled)
     }
 
-    /// Removes the versions that are not in the catalog.
-    fn keep(&mut self, catalog: &Catalog) {
+    /// Removes the records of versions that are not in the catalog.
+    fn retain_listed(&mut self, catalog: &Catalog) {
         self.given_up.retain(|bucket| catalog.buckets.contains_key(bucket));
         self.failures.retain(|bucket, _| catalog.buckets.contains_key(bucket));
     }
@@ -126,58 +130,62 @@ impl History {
 async fn run(projector: &Arc<Projector>, proposer: &Proposer, work: Work) -> StepOutcome {
     let Work { bucket, todo } = work;
     let told = match todo {
-        Todo::Lost(partitions) => {
+        NextStep::Lost(partitions) => {
             tracing::warn!(%bucket, ?partitions, "this projector does not have these partitions any more");
-            let node = projector.me();
+            let node = projector.node_id();
             let command = Command::PartitionsLost(PartitionsLost { bucket, node, partitions });
-            return told(projector, proposer, (bucket, command)).await;
+            return send_command(projector, proposer, (bucket, command)).await;
         }
-        Todo::MakeAnew => match make_anew(projector, bucket).await {
+        NextStep::MakeAnew => match recreate_empty(projector, bucket).await {
             Ok(()) => return StepOutcome::Done,
-            Err(error) => Err(Failure::Here(error)),
+            Err(error) => Err(LoadFailure::Here(error)),
         },
-        Todo::Load(partitions) => match projector.find(bucket) {
+        NextStep::Load(partitions) => match projector.find(bucket) {
             Some(found) => load(projector, &found, partitions).await,
-            None => Err(Failure::Gone),
+            None => Err(LoadFailure::Gone),
         },
-        Todo::Tell(partitions) => match projector.find(bucket) {
+        NextStep::Tell(partitions) => match projector.find(bucket) {
             Some(found) => recount(projector, &found, &partitions).await,
-            None => Err(Failure::Gone),
+            None => Err(LoadFailure::Gone),
         },
     };
     match told {
-        Ok(loaded) => tell(projector, proposer, (bucket, loaded)).await,
-        Err(Failure::Gone) => StepOutcome::Done,
-        Err(Failure::Files(error)) => fail(projector, proposer, (bucket, error)).await,
-        Err(Failure::Differs(loaded)) => {
-            differs(projector, proposer, (bucket, loaded)).await;
+        Ok(loaded) => report_partitions(projector, proposer, (bucket, loaded)).await,
+        Err(LoadFailure::Gone) => StepOutcome::Done,
+        Err(LoadFailure::Files(error)) => {
+            report_failure(projector, proposer, (bucket, error)).await
+        }
+        Err(LoadFailure::Differs(loaded)) => {
+            report_difference(projector, proposer, (bucket, loaded)).await;
             StepOutcome::GaveUp
         }
-        Err(Failure::Here(_)) if projector.find(bucket).is_none_or(|found| found.is_removed()) => {
+        Err(LoadFailure::Here(_))
+            if projector.find(bucket).is_none_or(|found| found.is_removed()) =>
+        {
             StepOutcome::Done
         }
-        Err(Failure::Here(error)) => {
+        Err(LoadFailure::Here(error)) => {
             tracing::warn!(%bucket, %error, "loading partitions failed here; retrying");
-            projector.loads.trouble(bucket, &error);
+            projector.loads.record_error(bucket, &error);
             StepOutcome::Again
         }
     }
 }
 
-/// Reports the whole partitions of this projector to the coordinators.
-async fn tell(
+/// Reports to the coordinators which partitions this projector has completely stored.
+async fn report_partitions(
     projector: &Arc<Projector>,
     proposer: &Proposer,
     (bucket, LoadReport { contents, read }): (BucketId, LoadReport),
 ) -> StepOutcome {
-    let (node, partitions) = (projector.me(), contents.into_iter().collect());
+    let (node, partitions) = (projector.node_id(), contents.into_iter().collect());
     let command = Command::PartitionsLoaded(PartitionsLoaded { bucket, node, partitions, read });
-    told(projector, proposer, (bucket, command)).await
+    send_command(projector, proposer, (bucket, command)).await
 }
 
-/// Reports contents that differ from those of another projector. The report ends a version that is
-/// not current yet; a current version continues without this projector.
-async fn differs(
+/// Reports partitions whose contents differ from those of another projector. The report ends a
+/// version that is not current yet; a current version continues without this projector.
+async fn report_difference(
     projector: &Arc<Projector>,
     proposer: &Proposer,
     (bucket, loaded): (BucketId, LoadReport),
@@ -187,32 +195,33 @@ async fn differs(
         "all projectors must see the same files, and nothing may change them during a load",
     );
     tracing::warn!(%bucket, %error, "a version cannot be loaded");
-    projector.loads.trouble(bucket, &error);
-    if look(projector, bucket).is_ok_and(|known| known.stage == VersionStage::Loading) {
-        tell(projector, proposer, (bucket, loaded)).await;
+    projector.loads.record_error(bucket, &error);
+    if current_version(projector, bucket).is_ok_and(|known| known.stage == VersionStage::Loading) {
+        report_partitions(projector, proposer, (bucket, loaded)).await;
     }
 }
 
 /// Ends a version whose files cannot be loaded. A version that is current already continues without
 /// this projector.
-async fn fail(
+async fn report_failure(
     projector: &Arc<Projector>,
     proposer: &Proposer,
     (bucket, error): (BucketId, Error),
 ) -> StepOutcome {
     tracing::warn!(%bucket, %error, "a version cannot be loaded");
-    projector.loads.trouble(bucket, &error);
-    if look(projector, bucket).is_ok_and(|known| known.stage != VersionStage::Loading) {
+    projector.loads.record_error(bucket, &error);
+    if current_version(projector, bucket).is_ok_and(|known| known.stage != VersionStage::Loading) {
         return StepOutcome::GaveUp;
     }
-    let command = Command::VersionFailed(VersionFailed { bucket, node: projector.me(), error });
-    told(projector, proposer, (bucket, command)).await;
+    let command =
+        Command::VersionFailed(VersionFailed { bucket, node: projector.node_id(), error });
+    send_command(projector, proposer, (bucket, command)).await;
     StepOutcome::GaveUp
 }
 
-/// Proposes a command until it is answered or the version is dropped, and then waits, with a time
-/// limit, for the result in the catalog.
-async fn told(
+/// Sends a command until it is answered or the version is dropped. Then waits, with a time limit,
+/// until the catalog shows the result.
+async fn send_command(
     projector: &Arc<Projector>,
     proposer: &Proposer,
     (bucket, command): (BucketId, Command),
@@ -222,7 +231,7 @@ async fn told(
         match proposer.propose(projector, command.clone()).await {
             Ok(Outcome::Refused(error)) => {
                 tracing::warn!(%bucket, %error, "the coordinators refused what this projector says of a version");
-                projector.loads.trouble(bucket, &error);
+                projector.loads.record_error(bucket, &error);
                 return StepOutcome::GaveUp;
             }
             Ok(_) => {
@@ -244,12 +253,13 @@ async fn told(
     }
 }
 
-/// Waits, with a time limit, until the catalog requires no more steps of this kind.
+/// Waits, with a time limit, until the catalog shows the result of a step, so that the step is
+/// not needed any more.
 async fn wait_for_catalog(projector: &Arc<Projector>, bucket: BucketId) -> Result<()> {
     let is_settled = |catalog: &Catalog| {
         let work = next_work(projector, catalog);
         let asks = |work: &Work| {
-            work.bucket == bucket && matches!(work.todo, Todo::Tell(_) | Todo::Lost(_))
+            work.bucket == bucket && matches!(work.todo, NextStep::Tell(_) | NextStep::Lost(_))
         };
         !work.iter().any(asks)
     };

@@ -47,7 +47,7 @@ pub struct OpenBodies {
     /// The number of times that the transaction was restarted.
     pub begun: usize,
     /// The digest of the messages.
-    pub digest: BodiesDigest,
+    pub digest: ChangesDigest,
 }
 
 impl Default for Follower {
@@ -109,7 +109,7 @@ impl Follower {
                 let open = self.open.get_mut(&transaction).expect("the node has it");
                 open.changes.retain(|place, _| *place <= to.0);
                 open.place = to.0;
-                open.digest = open.digest.with_back(to);
+                open.digest = open.digest.with_rollback(to);
                 self.backs.push((transaction, to.0));
             }
             StreamMessage::Committing { transaction, place } => {
@@ -181,7 +181,7 @@ impl Follower {
         }
     }
 
-    fn body(&mut self, body: &TransactionBodies) {
+    fn body(&mut self, body: &UncommittedChanges) {
         assert!(self.begun);
         let open = self.open.entry(body.transaction).or_default();
         if body.from.0 == 0 {
@@ -190,7 +190,7 @@ impl Follower {
         assert_eq!(open.place, body.from.0, "no gap and no overlap");
         assert!(body.to > body.from, "the place grows");
         open.place = body.to.0;
-        open.digest = open.digest.with_bodies(body);
+        open.digest = open.digest.with_changes(body);
         for change in KeyVersionsReader::new(&body.body) {
             let change = change.expect("well formed");
             let place = body.from.0 + change.seqno_minus_base;

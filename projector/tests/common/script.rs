@@ -12,7 +12,7 @@ use proto::model::copies::Copies;
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::history::{SourceHistory, SourcePlace};
 use proto::model::ids::*;
-use proto::model::joint::HalvedCommit;
+use proto::model::joint::PartlyLostCommit;
 use proto::model::left_out::LeftOut;
 use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -51,7 +51,7 @@ pub struct Script {
     /// Projectors that never answer queries about the outcome of a transaction.
     pub hung: Arc<Mutex<BTreeSet<NodeId>>>,
     /// The halved commits of the last SYNC.
-    pub halved: Arc<Mutex<Vec<HalvedCommit>>>,
+    pub halved: Arc<Mutex<Vec<PartlyLostCommit>>>,
     /// The documents that indexes have left out, from the newest report.
     pub left_out: Arc<Mutex<Vec<(LocalIndexId, LeftOut)>>>,
     /// The pieces of large groups that are sent to other copies, with the faults to inject.
@@ -158,7 +158,7 @@ impl Script {
                 Some(match lacks {
                     Some(epoch) => Outcome::Lacks { epoch, error: error() },
                     None => {
-                        known.open();
+                        known.begin_to_serve();
                         Outcome::Opened(known.clone())
                     }
                 })
@@ -312,23 +312,26 @@ impl ProjectorApi for Reached {
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
         self.target()?.get(bucket, ids).await
     }
-    async fn get_in(&self, request: DocumentsRequest) -> Result<Documents> {
-        self.target()?.get_in(request).await
+    async fn get_for_transaction(&self, request: DocumentsRequest) -> Result<Documents> {
+        self.target()?.get_for_transaction(request).await
     }
     async fn push(&self, request: PushRequest) -> Result<PushReply> {
         self.target()?.push(request).await
     }
-    async fn push_in(&self, request: TransactionPush) -> Result<TransactionPushed> {
+    async fn push_for_transaction(&self, request: TransactionPush) -> Result<TransactionPushed> {
         self.script.check_reached(self.node)?;
-        self.target()?.push_in(request).await
+        self.target()?.push_for_transaction(request).await
     }
     async fn commit_pushed(&self, request: PushedCommitRequest) -> Result<PushReply> {
         self.script.check_reached(self.node)?;
         self.target()?.commit_pushed(request).await
     }
-    async fn look_at_pushed(&self, look: PushedLook) -> Result<Vec<(VbucketId, PartState)>> {
+    async fn pushed_part_states(
+        &self,
+        look: PushedStateQuery,
+    ) -> Result<Vec<(VbucketId, PartState)>> {
         self.script.check_reached(self.node)?;
-        self.target()?.look_at_pushed(look).await
+        self.target()?.pushed_part_states(look).await
     }
     async fn abort(&self, bucket: BucketId, transaction: TransactionId) -> Result<()> {
         self.target()?.abort(bucket, transaction).await
@@ -355,21 +358,25 @@ impl ProjectorApi for Reached {
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece> {
         self.target()?.hand_over(request).await
     }
-    async fn decide(
+    async fn end_prepared_transaction(
         &self,
         bucket: BucketId,
         transaction: TransactionId,
         decision: Decision,
     ) -> Result<WriteReply> {
         self.script.check_reached(self.node)?;
-        self.target()?.decide(bucket, transaction, decision).await
+        self.target()?.end_prepared_transaction(bucket, transaction, decision).await
     }
-    async fn fate(&self, bucket: BucketId, transaction: TransactionId) -> Result<TransactionFate> {
+    async fn transaction_state(
+        &self,
+        bucket: BucketId,
+        transaction: TransactionId,
+    ) -> Result<TransactionState> {
         self.script.check_reached(self.node)?;
         if self.script.hung.lock().unwrap().contains(&self.node) {
             std::future::pending::<()>().await;
         }
-        self.target()?.fate(bucket, transaction).await
+        self.target()?.transaction_state(bucket, transaction).await
     }
     async fn copy(&self, request: CopyRequest) -> Result<CopyAnswer> {
         self.script.check_reached(self.node)?;

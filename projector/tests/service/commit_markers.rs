@@ -131,7 +131,7 @@ async fn documents_that_an_index_leaves_out_of_a_large_commit_are_counted() {
 }
 
 #[tokio::test]
-async fn a_stream_that_begins_behind_the_end_sends_mutations() {
+async fn stream_that_begins_late_sends_mutations() {
     let world = world().await;
     let ids = ids_here(30);
     let before = positions(&world).await;

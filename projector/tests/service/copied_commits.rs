@@ -91,7 +91,7 @@ async fn pieces_of_a_session_that_broke_are_thrown_away_and_the_commit_succeeds(
 }
 
 #[tokio::test]
-async fn a_copy_that_takes_over_in_the_midst_of_a_large_commit_has_nothing_of_it() {
+async fn take_over_during_a_large_commit_drops_it() {
     let mut trio = small_messages().await;
     let pieces = &trio.script().pieces;
     pieces.lost.store(7, Ordering::Relaxed);
@@ -141,7 +141,7 @@ async fn a_copy_for_which_a_commit_is_too_large_is_given_up_and_joins_again() {
 
 /// The transaction is decided in another bucket, which these projectors do not know.
 #[tokio::test]
-async fn what_is_prepared_goes_to_the_other_copies_in_pieces_and_the_one_that_leads_finishes_it() {
+async fn prepared_changes_are_copied_in_pieces() {
     let mut trio = small_messages().await;
     let participants = vec![BucketId(1), BUCKET];
     let number = TransactionId(7);
@@ -176,7 +176,8 @@ async fn what_is_prepared_goes_to_the_other_copies_in_pieces_and_the_one_that_le
     let leader = until("taken over", leader).await;
     let decision = Decision::Commit { participants };
     let projector = trio.worlds[leader.0 as usize - 1].projector();
-    let decided = projector.decide(BUCKET, number, decision).await.expect("finished");
+    let decided =
+        projector.end_prepared_transaction(BUCKET, number, decision).await.expect("finished");
     assert_eq!(decided.affected, DOCUMENTS as u64);
     assert_eq!(trio.get(leader, &id(0)).await.expect("read"), json("1"));
     let other = if leader == SECOND { THIRD } else { SECOND };
@@ -197,7 +198,10 @@ async fn a_copy_that_joins_by_documents_has_what_is_prepared_and_what_is_open() 
     let decision = Decision::Commit { participants: vec![BucketId(1), BUCKET] };
     let decide = async |trio: &Trio, node: NodeId, n: u64| {
         let projector = trio.worlds[node.0 as usize - 1].projector();
-        projector.decide(BUCKET, TransactionId(n), decision.clone()).await.expect("finished")
+        projector
+            .end_prepared_transaction(BUCKET, TransactionId(n), decision.clone())
+            .await
+            .expect("finished")
     };
     let eight = decide(&trio, PROJECTOR, 8).await;
     let store = trio.worlds[0].store.clone();
@@ -221,7 +225,7 @@ async fn a_copy_that_joins_by_documents_has_what_is_prepared_and_what_is_open() 
 
 /// The copy has prepared the transaction together with the leader.
 #[tokio::test]
-async fn a_copy_that_begins_again_takes_nothing_that_it_has_prepared() {
+async fn restarted_copy_fetches_no_known_prepared_changes() {
     let trio = small_messages().await;
     prepared(&trio, 7, 100, 100).await;
     prepared(&trio, 8, 10, 100).await;

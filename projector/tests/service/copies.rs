@@ -300,7 +300,7 @@ async fn a_bucket_moves_while_it_is_written() {
 
 /// The leader restarts on an empty disk in the same term, before its absence was detected.
 #[tokio::test]
-async fn a_leader_that_lost_its_disk_takes_nothing_from_the_copy_that_has_it() {
+async fn leader_with_a_lost_disk_removes_no_data() {
     let mut trio = Trio::in_sync().await;
     trio.write(PROJECTOR, "b", "1").await.expect("written");
     let world = trio.world(PROJECTOR);
@@ -319,7 +319,7 @@ async fn a_leader_that_lost_its_disk_takes_nothing_from_the_copy_that_has_it() {
 
 /// Both processes restart, and the leader's disk was replaced.
 #[tokio::test]
-async fn a_leader_that_lacks_something_leads_nobody() {
+async fn leader_that_lacks_mutations_gets_no_follower() {
     let mut trio = Trio::in_sync().await;
     trio.write(PROJECTOR, "b", "1").await.expect("written");
     // The follower's documents take a write after the answer; its log has it before.

@@ -38,7 +38,7 @@ impl Trio {
         self.has_role(node, CopyRole::None).await;
         self.join(node).await;
         let store = &self.worlds[node.0 as usize - 1].store;
-        let is_done = async || store.replaced().expect("replaced").is_empty().then_some(());
+        let is_done = async || store.recreated().expect("replaced").is_empty().then_some(());
         until("the damaged files are removed", is_done).await;
         assert!(!self.is_damaged(node));
     }
@@ -216,7 +216,7 @@ async fn the_readers_of_a_copy_that_was_made_anew_have_its_timestamps() {
 /// The damaged copy has a write that was never acknowledged. A coordinator that was restored from
 /// an older copy could be the cause as well, so the files are kept.
 #[tokio::test]
-async fn the_damaged_files_stay_of_a_copy_that_had_something_which_its_leader_lacks() {
+async fn damaged_files_with_unique_data_are_kept() {
     let mut trio = Trio::in_sync().await;
     trio.written(PROJECTOR, "b", "1").await;
     trio.cut(PROJECTOR, SECOND);

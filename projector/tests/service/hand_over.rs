@@ -18,7 +18,7 @@ use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::*;
 use proto::model::index::*;
 use proto::rpc::api::*;
-use proto::rpc::command::{Command, HandedOver};
+use proto::rpc::command::{Command, FinishHandOver};
 use proto::rpc::mutation::*;
 use tokio::time::timeout;
 
@@ -93,7 +93,8 @@ impl Pair {
 
     /// Waits until the hand-over is complete.
     pub async fn wait_for(&self, transfer: HandOver) {
-        let done = Command::HandedOver(HandedOver { bucket: PUSHED, number: transfer.number });
+        let done =
+            Command::FinishHandOver(FinishHandOver { bucket: PUSHED, number: transfer.number });
         let proposed = Arc::clone(&self.first.script.proposed);
         until("the hand-over is proposed", async || {
             proposed.lock().unwrap().contains(&done).then_some(())

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::cut::{Cut, EpochMark};
 use proto::model::ids::*;
-use proto::model::joint::HalvedCommit;
+use proto::model::joint::PartlyLostCommit;
 use proto::rpc::api::*;
 use proto::{ErrorCode, Result};
 use tokio::time::timeout;
@@ -56,7 +56,7 @@ impl Part {
         let writes = checked(writes);
         let request =
             TransactionWrite { bucket, transaction, after, owner, snapshot: None, writes };
-        let written = world.projector().write_in(request).await.expect("written");
+        let written = world.projector().write_for_transaction(request).await.expect("written");
         let (place, behind) = (written.place, written.behind);
         let participants = BOTH.to_vec();
         let commit =
@@ -91,11 +91,11 @@ pub fn committed() -> Decision {
 }
 
 pub async fn decide(world: &World, n: u64, decision: Decision) -> Result<WriteReply> {
-    world.projector().decide(OTHER, TransactionId(n), decision).await
+    world.projector().end_prepared_transaction(OTHER, TransactionId(n), decision).await
 }
 
-pub async fn fate(world: &World, bucket: BucketId, n: u64) -> TransactionFate {
-    world.projector().fate(bucket, TransactionId(n)).await.expect("a fate")
+pub async fn fate(world: &World, bucket: BucketId, n: u64) -> TransactionState {
+    world.projector().transaction_state(bucket, TransactionId(n)).await.expect("a fate")
 }
 
 pub async fn document(world: &World, bucket: BucketId, id: &str) -> Option<bytes::Bytes> {
@@ -124,11 +124,11 @@ async fn becomes(world: &World, id: &str, document_text: Option<bytes::Bytes>) {
 
 /// Waits until no transaction is prepared in the second bucket; returns the fate of transaction
 /// `n`.
-async fn ends(world: &World, n: u64) -> TransactionFate {
+async fn ends(world: &World, n: u64) -> TransactionState {
     let wait = async {
         loop {
             match fate(world, OTHER, n).await {
-                TransactionFate::Prepared => tokio::time::sleep(Duration::from_millis(10)).await,
+                TransactionState::Prepared => tokio::time::sleep(Duration::from_millis(10)).await,
                 fate => return fate,
             }
         }
@@ -206,7 +206,7 @@ async fn a_transaction_whose_session_is_gone_ends_as_the_deciding_bucket_says() 
     // This holds even if the projector is restarted before the outcome was reported.
     world.start().await;
     becomes(&world, "a", text("1")).await;
-    assert_eq!(ends(&world, 2).await, TransactionFate::Unknown);
+    assert_eq!(ends(&world, 2).await, TransactionState::Unknown);
     assert_eq!(document(&world, OTHER, "b").await, None);
     write(&world, OTHER, "b", "3").await.expect("nobody holds it");
     // An ended transaction stays ended.
@@ -218,16 +218,16 @@ async fn a_transaction_whose_session_is_gone_ends_as_the_deciding_bucket_says() 
 }
 
 #[tokio::test]
-async fn a_bucket_that_has_said_that_it_will_not_commit_never_does() {
+async fn a_reported_abort_is_final() {
     let world = two_buckets().await;
-    assert_eq!(fate(&world, BUCKET, 1).await, TransactionFate::Unknown);
+    assert_eq!(fate(&world, BUCKET, 1).await, TransactionState::Unknown);
     let (transaction, after) = (TransactionId(1), TransactionPlace(0));
     let (owner, writes) = (String::new(), checked(vec![upsert("a", "1")]));
     let late =
         TransactionWrite { bucket: BUCKET, transaction, after, owner, snapshot: None, writes };
-    let refused = world.projector().write_in(late).await;
+    let refused = world.projector().write_for_transaction(late).await;
     assert_eq!(code(refused.map(drop)), Err(ErrorCode::Conflict), "a write that comes late");
-    assert_eq!(fate(&world, OTHER, 2).await, TransactionFate::Unknown);
+    assert_eq!(fate(&world, OTHER, 2).await, TransactionState::Unknown);
     let open = Part::written(&world, 3, OTHER, vec![upsert("a", "1")]).await;
     let under_two = world.projector().prepare(TransactionId(2), open.commit.clone()).await;
     assert_eq!(code(under_two.map(drop)), Err(ErrorCode::Conflict), "a prepare that comes late");
@@ -272,7 +272,7 @@ async fn sync_names_joint_commits_until_an_epoch_has_them() {
         write(&world, bucket, "y", "1").await.expect("written");
         let fate = fate(&world, bucket, 1).await;
         assert!(
-            matches!(fate, TransactionFate::Committed { participants, .. } if participants.is_empty())
+            matches!(fate, TransactionState::Committed { participants, .. } if participants.is_empty())
         );
     }
 }
@@ -296,24 +296,24 @@ async fn a_commit_whose_other_part_is_lost_waits_for_it_no_longer() {
         }
     };
     timeout(Duration::from_secs(10), wait).await.expect("it is told");
-    let halved = HalvedCommit { transaction: TransactionId(1), bucket: BUCKET, lost_in: OTHER };
+    let halved = PartlyLostCommit { transaction: TransactionId(1), bucket: BUCKET, lost_in: OTHER };
     assert_eq!(*world.script.halved.lock().unwrap(), [halved]);
 }
 
 #[tokio::test]
-async fn a_part_that_changes_nothing_is_prepared_too_and_holds_nothing() {
+async fn empty_part_is_prepared_and_locks_nothing() {
     let world = two_buckets().await;
     let mut part = Part::written(&world, 1, OTHER, vec![upsert("a", "1")]).await;
-    let back = world.projector().back_to(OTHER, TransactionId(1), TransactionPlace(0)).await;
+    let back = world.projector().roll_back_to(OTHER, TransactionId(1), TransactionPlace(0)).await;
     part.commit.place = back.expect("back");
     assert_eq!(part.prepare(&world).await, Ok(0));
     assert_eq!(part.prepare(&world).await, Ok(0), "it can be asked again");
-    assert_eq!(fate(&world, OTHER, 1).await, TransactionFate::Prepared);
+    assert_eq!(fate(&world, OTHER, 1).await, TransactionState::Prepared);
     write(&world, OTHER, "a", "2").await.expect("nobody holds it");
     assert_eq!(decide(&world, 1, committed()).await.expect("ended").affected, 0);
     assert!(matches!(
         fate(&world, OTHER, 1).await,
-        TransactionFate::Committed { is_open: false, .. }
+        TransactionState::Committed { is_open: false, .. }
     ));
 }
 
@@ -339,7 +339,7 @@ async fn the_list_of_open_commits_is_full_only_of_those_that_no_epoch_has() {
 }
 
 #[tokio::test]
-async fn a_rollback_during_a_prepare_takes_it_back() {
+async fn rollback_during_a_prepare_cancels_it() {
     let world = two_buckets().await;
     let (_, other) = begun(&world, 1, "a", "1").await;
     let held = HeldSyncs::of(&world.store);
@@ -356,7 +356,7 @@ async fn a_rollback_during_a_prepare_takes_it_back() {
     let (prepared, rolled_back) = tokio::join!(prepare, roll_back);
     rolled_back.expect("the session is told that nothing is left");
     assert_eq!(prepared, Ok(1), "it came first");
-    assert_eq!(fate(&world, OTHER, 1).await, TransactionFate::Unknown, "nobody had to ask for it");
+    assert_eq!(fate(&world, OTHER, 1).await, TransactionState::Unknown, "nobody had to ask for it");
     write(&world, OTHER, "a", "2").await.expect("nobody holds it");
 }
 

@@ -28,15 +28,15 @@ async fn decide_in(
     participants: &[BucketId],
 ) -> Result<WriteReply> {
     let decision = Decision::Commit { participants: participants.to_vec() };
-    world.projector().decide(bucket, TransactionId(n), decision).await
+    world.projector().end_prepared_transaction(bucket, TransactionId(n), decision).await
 }
 
 /// Waits until a transaction is no longer prepared in a bucket; returns its fate.
-async fn ends_in(world: &World, bucket: BucketId, n: u64) -> TransactionFate {
+async fn ends_in(world: &World, bucket: BucketId, n: u64) -> TransactionState {
     let wait = async {
         loop {
             match fate(world, bucket, n).await {
-                TransactionFate::Prepared => sleep(Duration::from_millis(10)).await,
+                TransactionState::Prepared => sleep(Duration::from_millis(10)).await,
                 fate => return fate,
             }
         }
@@ -56,7 +56,7 @@ async fn if_the_deciding_bucket_was_dropped_a_commit_in_any_other_one_counts() {
     decide_in(&world, FOURTH, 1, &all).await.expect("finished");
     say_buckets_on(&world, 2, &[OTHER, THIRD, FOURTH].map(|bucket| (bucket, PROJECTOR)));
     let ended = ends_in(&world, THIRD, 1).await;
-    assert!(matches!(ended, TransactionFate::Committed { .. }), "{ended:?}");
+    assert!(matches!(ended, TransactionState::Committed { .. }), "{ended:?}");
     assert_eq!(document(&world, THIRD, "a").await, text("1"));
 }
 
@@ -67,7 +67,7 @@ async fn if_the_deciding_bucket_was_dropped_and_one_has_not_prepared_nothing_is_
     say_buckets_on(&world, 1, &all.map(|bucket| (bucket, PROJECTOR)));
     part(&world, 1, OTHER, &all).await.prepare(&world).await.expect("prepared");
     say_buckets_on(&world, 2, &[OTHER, THIRD].map(|bucket| (bucket, PROJECTOR)));
-    assert_eq!(ends_in(&world, OTHER, 1).await, TransactionFate::Unknown);
+    assert_eq!(ends_in(&world, OTHER, 1).await, TransactionState::Unknown);
     assert_eq!(document(&world, OTHER, "a").await, None);
 }
 
@@ -80,9 +80,9 @@ async fn a_bucket_that_the_catalog_does_not_have_yet_counts_as_silent_and_not_as
     let decider_is_young = [THIRD, OTHER];
     part(&world, 1, OTHER, &decider_is_young).await.prepare(&world).await.expect("prepared");
     sleep(Duration::from_millis(2_000)).await;
-    assert_eq!(fate(&world, OTHER, 1).await, TransactionFate::Prepared, "nobody knows its end");
+    assert_eq!(fate(&world, OTHER, 1).await, TransactionState::Prepared, "nobody knows its end");
     say_buckets_on(&world, 2, &all.map(|bucket| (bucket, PROJECTOR)));
-    assert_eq!(ends_in(&world, OTHER, 1).await, TransactionFate::Unknown, "the third one says no");
+    assert_eq!(ends_in(&world, OTHER, 1).await, TransactionState::Unknown, "the third one says no");
 }
 
 #[tokio::test]
@@ -148,10 +148,10 @@ async fn buckets_that_never_answer_do_not_hold_up_the_end_of_other_transactions(
     decides.commit(&world).await.expect("decided");
     let began = Instant::now();
     let ended = ends_in(&world, OTHER, 99).await;
-    assert!(matches!(ended, TransactionFate::Committed { .. }), "{ended:?}");
+    assert!(matches!(ended, TransactionState::Committed { .. }), "{ended:?}");
     // One second until it is checked, and two rounds of two seconds for the silent ones, which are queried in parallel and once in each.
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
-    assert_eq!(fate(&world, OTHER, 1).await, TransactionFate::Prepared);
+    assert_eq!(fate(&world, OTHER, 1).await, TransactionState::Prepared);
     drop(beside);
 }
 
@@ -217,7 +217,7 @@ async fn prepared_and_open_commits_are_counted_with_the_age_of_the_oldest() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_has_committed_tells_one_that_cannot_ask() {
+async fn committed_bucket_informs_a_prepared_one() {
     let world = World::new(|_| {}).await;
     say_buckets_on(&world, 1, &[(BUCKET, PROJECTOR), (OTHER, AWAY)]);
     let beside = World::beside(&world, AWAY).await;
@@ -226,5 +226,5 @@ async fn a_bucket_that_has_committed_tells_one_that_cannot_ask() {
     part(&beside, 1, OTHER, &BOTH).await.prepare(&beside).await.expect("prepared");
     part(&world, 1, BUCKET, &BOTH).await.commit(&world).await.expect("decided");
     let ended = ends_in(&beside, OTHER, 1).await;
-    assert!(matches!(ended, TransactionFate::Committed { .. }), "{ended:?}");
+    assert!(matches!(ended, TransactionState::Committed { .. }), "{ended:?}");
 }

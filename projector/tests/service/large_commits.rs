@@ -98,7 +98,7 @@ async fn beside(other: Write, own: Vec<Write>, snapshot: bool) -> (Option<u64>, 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_others_change_behind_the_look_up_is_a_conflict() {
+async fn change_after_the_look_up_is_a_conflict() {
     let of = |n| id(n);
     for other in [upsert(&of(700), "3"), delete(&of(700)), insert(&of(701), "3")] {
         let (affected, world) = beside(other, Vec::new(), true).await;
@@ -110,7 +110,7 @@ async fn what_others_change_behind_the_look_up_is_a_conflict() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_others_change_behind_the_look_up_is_replaced_by_a_blind_commit() {
+async fn blind_commit_replaces_later_changes() {
     let all = DOCUMENTS as u64;
     let (affected, world) = beside(upsert(&id(700), "3"), Vec::new(), false).await;
     assert_eq!((affected, present(&world, &id(700)).await), (Some(all), text("2")));

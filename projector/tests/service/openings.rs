@@ -27,7 +27,7 @@ async fn restarted(epoch: u64) -> World {
 }
 
 #[tokio::test]
-async fn a_bucket_that_lacks_a_part_of_an_epoch_is_told_to_callers_and_to_nobody_else() {
+async fn incomplete_bucket_is_refused_and_reports_nothing() {
     let world = restarted(9).await;
     assert_eq!(code_of(&world).await, Some(ErrorCode::Corrupt));
     let write = world.write(vec![upsert("b", "1")]).await.expect_err("closed");
@@ -56,7 +56,7 @@ async fn a_bucket_that_lacks_a_part_of_an_epoch_is_told_to_callers_and_to_nobody
 }
 
 #[tokio::test]
-async fn a_loss_that_an_operator_has_accepted_is_the_one_that_was_told() {
+async fn only_the_reported_loss_is_accepted() {
     let mut world = restarted(9).await;
     assert_eq!(code_of(&world).await, Some(ErrorCode::Corrupt));
     // Of a copy that was made when another loss had been accepted.

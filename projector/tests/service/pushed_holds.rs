@@ -49,7 +49,7 @@ async fn documents_of_an_epoch_are_read_at_each_owner() {
     let ids = [id(0, 1001), id(0, 1002), id(1, 1001), id(1, 1002)].to_vec();
     let request =
         DocumentsRequest { bucket: PUSHED_BUCKET, ids, snapshot: Some(Epoch(1)), own: None };
-    let documents = pair.source().get_in(request).await.expect("both are read");
+    let documents = pair.source().get_for_transaction(request).await.expect("both are read");
     let found: Vec<bool> = documents.iter().map(Option::is_some).collect();
     assert_eq!(found, [true, false, true, false]);
 }
@@ -60,7 +60,7 @@ async fn is_listed(pair: &Pair) -> bool {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_a_part_that_its_vbucket_has_left() {
+async fn lost_part_blocks_no_reader() {
     // The branch of the part has ended before it, or nothing is left of it.
     for after in [1, 0] {
         let pair = Pair::new().await;
@@ -110,7 +110,7 @@ async fn an_owner_learns_that_the_last_part_is_durable_without_its_producer() {
 }
 
 #[tokio::test]
-async fn an_owner_that_gives_its_part_away_has_nothing_open_and_holds_no_moment() {
+async fn owner_without_a_part_has_no_open_commit() {
     let mut pair = Pair::new().await;
     begun(&pair).await;
     let transfer = pair.hand_over().await;
@@ -140,7 +140,7 @@ async fn full_pair() -> (Pair, PushedCommit) {
 }
 
 #[tokio::test]
-async fn what_a_hold_waits_for_finds_room_and_nothing_else_does() {
+async fn only_awaited_mutations_exceed_the_limit() {
     let (pair, commit) = full_pair().await;
     let other = producer(&pair.other);
     assert!(is_held_up(other.push(plain(3, 41..=41))).await);
@@ -153,7 +153,7 @@ async fn what_a_hold_waits_for_finds_room_and_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn mutations_that_a_hold_waits_for_find_room_up_to_the_part() {
+async fn mutations_up_to_an_awaited_part_exceed_the_limit() {
     let (pair, _) = full_pair().await;
     let other = producer(&pair.other);
     assert!(is_held_up(other.push(plain(3, 41..=41))).await);
@@ -162,7 +162,7 @@ async fn mutations_that_a_hold_waits_for_find_room_up_to_the_part() {
 }
 
 #[tokio::test]
-async fn a_branch_finds_room() {
+async fn new_branch_is_accepted_above_the_limit() {
     let (pair, _) = full_pair().await;
     assert!(is_held_up(producer(&pair.other).push(plain(3, 41..=41))).await);
     branch(&pair, 99, 1).await;
@@ -170,7 +170,7 @@ async fn a_branch_finds_room() {
 }
 
 #[tokio::test]
-async fn a_commit_that_some_owner_has_no_room_for_is_begun_nowhere() {
+async fn commit_begins_only_if_all_owners_have_capacity() {
     let (pair, _) = full_pair().await;
     let of = Producer(pair.source());
     of.push_in(9, [inside(2, 1..=1, "a"), inside(3, 1..=1, "a")].concat()).await.expect("kept");
@@ -229,7 +229,7 @@ async fn a_commit_made_anew_finds_room_at_an_owner_whose_part_was_lost() {
 }
 
 #[tokio::test]
-async fn a_missing_part_finds_room_among_open_transactions() {
+async fn missing_part_exceeds_the_transaction_limit() {
     // Too many transactions, or too large ones.
     for (transactions_max, bytes) in [(3, 1 << 20), (1_000, 2_000)] {
         let limits = |config: &mut Config| {

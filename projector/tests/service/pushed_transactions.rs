@@ -78,7 +78,7 @@ impl Producer {
     ) -> Result<Vec<(u16, u64)>> {
         let (transaction, owner) = (ProducerTransactionId(transaction), "a test".to_owned());
         let request = TransactionPush { bucket: PUSHED, transaction, owner, mutations };
-        let kept = self.0.push_in(request).await?.kept.into_iter();
+        let kept = self.0.push_for_transaction(request).await?.kept.into_iter();
         Ok(kept.map(|(vbucket, count)| (vbucket.0, count)).collect())
     }
 
@@ -337,7 +337,7 @@ async fn open_transactions_and_open_commits_are_bounded() {
 }
 
 #[tokio::test]
-async fn nobody_sees_a_part_and_a_commit_is_completed_by_the_same_call() {
+async fn partial_commit_is_invisible_and_can_be_repeated() {
     let mut pair = Pair::new().await;
     let of = Producer(pair.source());
     let all = [inside(0, 1..=1, "a"), inside(1, 1..=2, "a"), inside(2, 1..=1, "a")].concat();
@@ -410,7 +410,7 @@ async fn an_open_commit_goes_along_with_a_vbucket_that_is_handed_over() {
 }
 
 #[tokio::test]
-async fn a_vbucket_that_is_handed_over_leaves_open_transactions_behind() {
+async fn hand_over_does_not_move_open_transactions() {
     let mut pair = Pair::new().await;
     let of = Producer(pair.source());
     let all = [inside(0, 1..=2, "a"), inside(2, 1..=1, "a")].concat();

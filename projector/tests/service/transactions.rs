@@ -11,7 +11,7 @@ use proto::model::cut::{Cut, Position};
 use proto::model::ids::*;
 use proto::rpc::api::CheckedWrites;
 use proto::rpc::api::*;
-use proto::rpc::scan::OwnView;
+use proto::rpc::scan::UncommittedView;
 use proto::value::DOCUMENT_BYTES_MAX;
 use proto::{ErrorCode, Result};
 
@@ -47,14 +47,14 @@ impl<'w> Session<'w> {
             snapshot: self.snapshot,
             writes: CheckedWrites::new(writes, DOCUMENT_BYTES_MAX)?,
         };
-        let written = self.world.projector().write_in(request).await?;
+        let written = self.world.projector().write_for_transaction(request).await?;
         (self.place, self.behind) = (written.place, written.behind);
         Ok(written.affected)
     }
 
     pub async fn back_to(&mut self, place: u64) -> Result<()> {
         let (transaction, to) = (self.transaction, TransactionPlace(place));
-        self.place = self.world.projector().back_to(BUCKET, transaction, to).await?;
+        self.place = self.world.projector().roll_back_to(BUCKET, transaction, to).await?;
         Ok(())
     }
 
@@ -76,10 +76,10 @@ impl<'w> Session<'w> {
 
     /// Reads a document as the session sees it at a place of its transaction.
     async fn get_at(&self, id: &str, place: u64) -> Result<Option<Bytes>> {
-        let own = OwnView { transaction: self.transaction, place: TransactionPlace(place) };
+        let own = UncommittedView { transaction: self.transaction, place: TransactionPlace(place) };
         let (ids, own) = (vec![id.to_owned()], Some(own));
         let request = DocumentsRequest { bucket: BUCKET, ids, snapshot: self.snapshot, own };
-        Ok(self.world.projector().get_in(request).await?.remove(0))
+        Ok(self.world.projector().get_for_transaction(request).await?.remove(0))
     }
 
     async fn get(&self, id: &str) -> Option<Bytes> {
@@ -170,7 +170,7 @@ async fn inserts_are_checked_in_what_the_transaction_sees() {
 }
 
 #[tokio::test]
-async fn a_call_that_does_not_know_the_place_is_refused() {
+async fn call_with_a_wrong_place_is_refused() {
     let world = world_with(&[]).await;
     let mut session = Session::new(&world, 1);
     session.write(vec![upsert("a", "1")]).await.expect("written");
@@ -220,7 +220,7 @@ async fn a_savepoint_takes_back_the_changes_behind_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_transaction_whose_commit_is_on_its_way_takes_no_call() {
+async fn transaction_being_committed_refuses_calls() {
     let world = world_with(&[]).await;
     let mut session = Session::new(&world, 1);
     session.write(vec![upsert("a", "1")]).await.expect("written");
@@ -249,7 +249,7 @@ async fn documents_by_id_stay_at_the_snapshot() {
     let get = async |snapshot: Option<u64>| {
         let (ids, snapshot) = (["a", "b", "c"].map(String::from).to_vec(), snapshot.map(Epoch));
         let request = DocumentsRequest { bucket: BUCKET, ids, snapshot, own: None };
-        world.projector().get_in(request).await.expect("documents")
+        world.projector().get_for_transaction(request).await.expect("documents")
     };
     assert_eq!(get(Some(1)).await, [text("1"), text("1"), None]);
     assert_eq!(get(Some(2)).await, [text("2"), None, text("2")]);
@@ -387,7 +387,7 @@ async fn a_transaction_is_lost_with_its_leader() {
 }
 
 #[tokio::test]
-async fn a_transaction_for_which_nobody_asks_is_rolled_back() {
+async fn transaction_without_calls_is_rolled_back() {
     let world = small_world(|config| config.transaction_kept = Duration::from_millis(500)).await;
     let [mut kept, mut forgotten] = [1, 2].map(|n| Session::new(&world, n));
     for session in [&mut kept, &mut forgotten] {

@@ -235,7 +235,7 @@ pub fn numbers(world: &World) -> BTreeMap<String, u32> {
 }
 
 #[tokio::test]
-async fn all_holders_of_a_partition_have_the_same() {
+async fn all_holders_have_equal_documents() {
     let mut versions = Versions::new(2).await;
     put_people(&versions);
     versions.say();
@@ -266,7 +266,7 @@ async fn all_holders_of_a_partition_have_the_same() {
         assert!(found.iter().all(Option::is_some));
         let request =
             DocumentsRequest { bucket: VERSION, ids, snapshot: Some(Epoch(7)), own: None };
-        assert_eq!(world.projector().get_in(request).await.expect("documents"), found);
+        assert_eq!(world.projector().get_for_transaction(request).await.expect("documents"), found);
     }
 }
 
@@ -308,14 +308,18 @@ async fn an_owner_streams_its_partitions_once_they_are_whole() {
             (history.kept.len() == 2).then_some(history)
         })
         .await;
-        assert_eq!(owned.durable, versions.cut().of(&owned.kept));
+        assert_eq!(owned.durable, versions.cut().only_vbuckets(&owned.kept));
         let request = SubscribeRequest { node, bucket: VERSION, from: None, last_epoch: Epoch(0) };
         let stream = projector.subscribe(request).await.expect("a stream");
         let mut follower = Follower { stream, ..Follower::default() };
         while follower.epochs != [7] {
             follower.step().await.expect("the stream goes on");
         }
-        assert_eq!(follower.at, versions.cut().of(&owned.kept), "nothing of it is in frames");
+        assert_eq!(
+            follower.at,
+            versions.cut().only_vbuckets(&owned.kept),
+            "nothing of it is in frames"
+        );
         let index = versions.indexes[0].local_id();
         let vbuckets = Some(owned.kept.clone());
         let request = BackfillRequest { node, index, revision: 0, vbuckets };

@@ -46,7 +46,7 @@ async fn projectors_tell_what_they_have_read_of_partitions_that_others_load() {
 }
 
 #[tokio::test]
-async fn whole_partitions_of_which_nobody_has_told_are_compared_with_the_files_again() {
+async fn unreported_partitions_are_compared_with_the_files() {
     let mut versions = Versions::new(1).await;
     put_people(&versions);
     versions.say();

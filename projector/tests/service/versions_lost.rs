@@ -15,7 +15,7 @@ use crate::common::*;
 use crate::versions::*;
 
 #[tokio::test]
-async fn a_load_that_ended_in_the_midst_begins_anew() {
+async fn interrupted_load_starts_again() {
     let mut versions = Versions::new(2).await;
     // The first process has stored rows that the files have no more, and no partition is whole.
     versions.put("people/a.jsonl", &lines(500..600, 0));
@@ -42,7 +42,7 @@ async fn a_load_that_ended_in_the_midst_begins_anew() {
 }
 
 #[tokio::test]
-async fn partitions_that_are_gone_are_told_and_loaded_again() {
+async fn lost_partitions_are_reported_and_loaded_again() {
     let mut versions = Versions::new(2).await;
     put_people(&versions);
     versions.say();

@@ -139,7 +139,7 @@ async fn a_failed_sync_acknowledges_and_streams_nothing() {
 /// Until the sync of a write has ended, the write is in no answer, no stream, no read and no
 /// report.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_of_a_write_leaves_before_its_sync() {
+async fn write_is_not_streamed_before_its_sync() {
     let index = index(1, PartitionBy::DocumentId);
     let world = world_with(std::slice::from_ref(&index)).await;
     world.write(vec![insert("a", "{\"n\": 1}")]).await.expect("written");

@@ -1,8 +1,9 @@
-//! Task that follows the catalog and the stability timestamps for a role.
+//! The task with which a node follows the coordinators: it receives each new catalog, and on
+//! request the stability timestamps.
 //!
-//! Each member of the coordinator sends the state that it has applied, so a member that lags may
-//! send an older catalog than another one did. The follower drops a catalog that is older than the
-//! last one.
+//! Each coordinator sends the catalog as far as it has applied the log, so a slow one may send an
+//! older catalog than another one did. The follower drops a catalog that is older than the last
+//! one.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,27 +18,28 @@ use crate::model::cut::EpochMark;
 use crate::model::identity::ClusterId;
 use crate::rpc::api::{Directory, WatchKind, WatchMessage};
 
-/// The role's handlers of catalogs and stability timestamps.
+/// The receiver of a follower's catalogs and stability timestamps, which each role implements.
 pub trait CatalogSink: Send {
-    /// Returns what the watch sends. By default, no stability timestamps are requested.
-    fn wanted(&self) -> WatchKind {
+    /// Returns the kind of watch to open. The default is a watch of catalogs, without stability
+    /// timestamps.
+    fn watch_kind(&self) -> WatchKind {
         WatchKind::Catalog
     }
 
-    /// Called when a new watch begins, which sends all retained epochs again.
-    fn watch_begins(&mut self) {}
+    /// Prepares for a new watch, whose beginning repeats all retained stability timestamps.
+    fn begin_watch(&mut self) {}
 
     /// Receives a catalog; an error ends the watch, and a new watch begins.
     fn take_catalog(&mut self, catalog: Arc<Catalog>) -> impl Future<Output = Result<()>> + Send;
 
-    /// Receives stability timestamps, if [`Self::wanted`] requests them, in ascending order for
+    /// Receives stability timestamps, if [`Self::watch_kind`] requests them, in ascending order for
     /// each bucket; an error ends the watch, and a new watch begins.
     fn take_epochs(&mut self, _marks: Vec<EpochMark>) -> impl Future<Output = Result<()>> + Send {
         std::future::ready(Ok(()))
     }
 }
 
-/// The state of a task that watches the coordinator.
+/// A task that watches the coordinators and passes their catalogs to a [`CatalogSink`].
 pub struct CatalogFollower {
     directory: Arc<dyn Directory>,
     retry: Retry,
@@ -48,14 +50,14 @@ pub struct CatalogFollower {
 }
 
 impl CatalogFollower {
-    /// Creates a follower without a catalog.
+    /// Creates a follower that has not received a catalog.
     pub fn new(directory: Arc<dyn Directory>, retry: Retry) -> Self {
         Self { directory, retry, newest_cas: 0, cluster: None, identity: None }
     }
 
-    /// Makes the follower accept only catalogs of the cluster that a data directory belongs to, and
-    /// none before the process has joined: until then, the catalog may refer to another process
-    /// with this node id.
+    /// Binds the follower to the identity of the process: it accepts only catalogs of the
+    /// identity's cluster, and waits until the process has joined. Before that, the catalog may
+    /// describe another process with the same node id.
     pub fn with_identity(mut self, identity: Option<Arc<NodeIdentity>>) -> Self {
         self.identity = identity;
         self
@@ -72,13 +74,13 @@ impl CatalogFollower {
         }
     }
 
-    /// Runs one watch, from its beginning to its end.
+    /// Opens a watch of a coordinator and processes its messages until the watch ends.
     async fn watch(&mut self, sink: &mut impl CatalogSink) -> Result<()> {
         if let Some(identity) = &self.identity {
             identity.wait_joined().await;
         }
-        let mut messages = self.directory.coordinator().watch(sink.wanted()).await?;
-        sink.watch_begins();
+        let mut messages = self.directory.coordinator().watch(sink.watch_kind()).await?;
+        sink.begin_watch();
         while let Some(message) = messages.next().await {
             let message = message?;
             if self.identity.as_ref().is_some_and(|identity| !identity.is_joined()) {
@@ -87,7 +89,7 @@ impl CatalogFollower {
             match message {
                 WatchMessage::Catalog(catalog) => {
                     if let Some(identity) = &self.identity {
-                        identity.accept(catalog.cluster)?;
+                        identity.accept_cluster(catalog.cluster)?;
                     }
                     self.check_cluster(&catalog)?;
                     self.directory.learn_coordinators(catalog.coordinators());
@@ -106,8 +108,8 @@ impl CatalogFollower {
         Ok(())
     }
 
-    /// Returns an error for a catalog of another cluster than the earlier ones: numbers are valid
-    /// only within one cluster.
+    /// Returns an error if a catalog is of another cluster than the earlier catalogs. The `cas`
+    /// of catalogs can be compared only within one cluster.
     fn check_cluster(&mut self, catalog: &Catalog) -> Result<()> {
         match (self.cluster, catalog.cluster) {
             (Some(own), Some(theirs)) if own != theirs => {

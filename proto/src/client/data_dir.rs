@@ -1,4 +1,5 @@
-//! The data directory of a process: locked, and checked for its version and its owner.
+//! Opens the data directory of a process: locks it, and checks its version and the node that it
+//! belongs to.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,20 +9,21 @@ use crate::env::{Env, check_version, create_dir_durably};
 use crate::error::{Error, Result};
 use crate::model::node::NodeInfo;
 
-/// A directory that is locked for this process.
+/// A data directory, locked for this process.
 pub struct DataDir {
-    /// The lock of the directory, which is released when it is dropped.
+    /// A guard that keeps the directory locked until it is dropped.
     pub lock: Box<dyn Send + Sync>,
     /// The identity stored in the directory.
     pub identity: Arc<NodeIdentity>,
-    /// True if the directory had data when it was opened.
+    /// True if the directory contained data when it was opened.
     pub had_data: bool,
 }
 
 impl DataDir {
-    /// Locks a directory, and checks that this build can read it (`version`) and that it belongs to
-    /// the node. `has_data` is called under the lock, and returns whether the directory has files
-    /// that are written after VERSION and IDENTITY. Blocks the thread.
+    /// Locks a directory, which is created if missing. Checks that its layout is `version` and
+    /// that it belongs to the node. `has_data` runs under the lock; it returns whether the
+    /// directory contains files that are written only after VERSION and IDENTITY. Blocks the
+    /// thread.
     pub fn open(
         env: &Env,
         dir: &Path,

@@ -1,5 +1,5 @@
-//! The identity of a process with a data directory: its cluster, and the proof that it owns its
-//! node id.
+//! The identity of a process with a data directory: its cluster, and the secret that proves its
+//! right to its node id.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -12,7 +12,8 @@ use crate::lock::lock;
 use crate::model::identity::{ClusterId, JoinRequest, NodeProof};
 use crate::model::node::NodeInfo;
 
-/// The identity of a running process.
+/// The identity of a running process, stored in its data directory, and whether the coordinator
+/// has accepted it.
 pub struct NodeIdentity {
     env: Env,
     dir: PathBuf,
@@ -21,7 +22,8 @@ pub struct NodeIdentity {
 }
 
 impl NodeIdentity {
-    /// Opens the identity of a data directory, see [`DirectoryIdentity::open`]. Blocks the thread.
+    /// Reads or creates the identity of a data directory, see [`DirectoryIdentity::open`]. Blocks
+    /// the thread.
     pub fn open(env: &Env, dir: PathBuf, node: &NodeInfo, has_data: bool) -> Result<Self> {
         let who = (node.role, node.id);
         let identity = DirectoryIdentity::open(&*env.fs, &dir, who, &*env.random, has_data)?;
@@ -51,13 +53,13 @@ impl NodeIdentity {
         drop(self.joined.subscribe().wait_for(|joined| *joined).await);
     }
 
-    /// Returns the proof that this process is the one that registered.
+    /// Returns the proof that this process owns its node id.
     pub fn proof(&self) -> NodeProof {
         lock(&self.identity).proof()
     }
 
-    /// Removes the cluster from the identity, durably. Only for an operator's
-    /// `--force-new-cluster`.
+    /// Removes the cluster from the stored identity, so that the process can join another one.
+    /// Used only for an operator's `--force-new-cluster`.
     pub fn leave_cluster(&self) -> Result<()> {
         let mut identity = lock(&self.identity);
         let mut left = identity.clone();
@@ -67,7 +69,7 @@ impl NodeIdentity {
         Ok(())
     }
 
-    /// Returns the request to join the coordinator's cluster.
+    /// Returns the request to register `node` and to join the coordinator's cluster.
     pub fn join_request(&self, node: NodeInfo) -> JoinRequest {
         let random = &*self.env.random;
         let fresh = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
@@ -75,10 +77,10 @@ impl NodeIdentity {
         JoinRequest { node, cluster, fresh: ClusterId(fresh), proof }
     }
 
-    /// Returns an error if a coordinator's answer is from another cluster than the directory's. A
-    /// directory without a cluster joins the coordinator's cluster, durably, before any of its data
-    /// is stored. Blocks for a short write.
-    pub fn accept(&self, cluster: Option<ClusterId>) -> Result<()> {
+    /// Checks that a coordinator's answer is from the cluster of the directory. If the directory
+    /// has no cluster yet, stores `cluster` in it, before any data is stored. Blocks for a short
+    /// write.
+    pub fn accept_cluster(&self, cluster: Option<ClusterId>) -> Result<()> {
         let mut identity = lock(&self.identity);
         match (identity.cluster, cluster) {
             (None, None) => Ok(()),
@@ -91,15 +93,15 @@ impl NodeIdentity {
                 Ok(())
             }
             (Some(own), other) => {
-                Err(of_another_cluster(&self.dir.display().to_string(), own, other))
+                Err(other_cluster_error(&self.dir.display().to_string(), own, other))
             }
         }
     }
 }
 
-/// Returns the error for data of the cluster `own` in a call of the cluster `other`; `None` is a
-/// coordinator without data.
-pub fn of_another_cluster(whose: &str, own: ClusterId, other: Option<ClusterId>) -> Error {
+/// Returns the error for data of the cluster `own` if the coordinator is of the cluster `other`,
+/// or has no data (`None`). `whose` names the data in the message.
+pub fn other_cluster_error(whose: &str, own: ClusterId, other: Option<ClusterId>) -> Error {
     match other {
         None => Error::new(
             ErrorCode::InvalidParameter,

@@ -1,9 +1,9 @@
-//! Membership: a node registers with the cluster and then sends heartbeats.
+//! Membership: a node registers with the coordinators and then sends them heartbeats.
 //!
-//! A node registers at each start, even if the coordinator has its registration: the node may have
-//! restarted at another address. A node with a data directory joins by its identity
-//! ([`NodeIdentity`]), so that no other process can take its node id. The effects of the heartbeats
-//! reach the other nodes through the catalog ([`CatalogFollower`](super::CatalogFollower)).
+//! A node registers at each start, even if it is registered already, because its address may have
+//! changed. A node with a data directory registers with its identity ([`NodeIdentity`]), so that
+//! no other process can take its node id. Other nodes learn of the node from the catalog
+//! ([`CatalogFollower`](super::CatalogFollower)).
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -23,13 +23,14 @@ use crate::model::node::NodeInfo;
 use crate::rpc::api::{Directory, Heartbeat};
 use crate::rpc::command::{Command, Join, Outcome, Proposal, RegisterNode, RequestId};
 
-/// The reaction of a node to a heartbeat that the coordinator answers with `Unknown`.
+/// A node's reaction when the coordinator answers a heartbeat with `Unknown`, because it has no
+/// registration of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForgottenPolicy {
-    /// Continue with heartbeats. A newly elected leader will have the node's registration soon, and
-    /// a node that was removed must not return until an operator starts it again.
+    /// Continue with heartbeats, without a registration. A newly elected leader will soon have
+    /// the registration, and a removed node must not return until an operator starts it again.
     StayOut,
-    /// Register now, without a pause.
+    /// Register immediately.
     RegisterAtOnce,
     /// Register after a pause.
     RegisterAfterPause,
@@ -40,23 +41,23 @@ pub enum ForgottenPolicy {
 pub struct MembershipConfig {
     /// The node that registers.
     pub node: NodeInfo,
-    /// Time between two heartbeats.
+    /// The time between two heartbeats.
     pub heartbeat: Duration,
     /// The pauses after failed calls.
     pub retry: Retry,
-    /// A number that identifies the node's registrations, so that a repeated registration runs
-    /// once; `None` sends them without a request id.
+    /// A random number of this process, from which request ids of its registrations are made. The
+    /// coordinator then carries out a repeated registration once. `None` sends no request id.
     pub client: Option<u64>,
-    /// True if the first heartbeat is sent immediately after the registration; false if it is sent
-    /// after the interval.
+    /// True if the node sends its first heartbeat immediately after the registration; false if it
+    /// first waits for the heartbeat interval.
     pub has_news_at_once: bool,
-    /// The node's reaction when the coordinator has no registration of it.
+    /// The reaction when the coordinator has no registration of the node.
     pub when_forgotten: ForgottenPolicy,
     /// The identity of the node's data directory; `None` for a process without one.
     pub identity: Option<Arc<NodeIdentity>>,
 }
 
-/// The membership of one node.
+/// A task that registers one node and sends its heartbeats.
 pub struct Membership {
     directory: Arc<dyn Directory>,
     config: MembershipConfig,
@@ -76,30 +77,37 @@ impl Membership {
         Self { directory, config, registrations: 0, silent, moment, answered, mark: None, taken }
     }
 
-    /// Marks this process, which has no data directory, with a random number. While this process
-    /// sends heartbeats, the coordinators refuse another process with its node id; if another
-    /// process was first, this one is refused. `taken` receives the present refusal.
-    pub fn with_mark(self, mark: Option<NodeProof>, taken: watch::Sender<Option<Error>>) -> Self {
+    /// Sets a random number that identifies this process in its heartbeats, for a process without
+    /// a data directory. The coordinators accept heartbeats of a node id from one process only,
+    /// while that process sends them. If another process has the id, `taken` receives the
+    /// refusal; otherwise `None`.
+    pub fn with_process_number(
+        self,
+        mark: Option<NodeProof>,
+        taken: watch::Sender<Option<Error>>,
+    ) -> Self {
         Self { mark, taken, ..self }
     }
 
-    /// Publishes the silent nodes in the leader's last answer to `silent`. After a failed heartbeat
-    /// the set is empty.
-    pub fn with_silent(self, silent: watch::Sender<BTreeSet<NodeId>>) -> Self {
+    /// Makes the task publish to `silent` the nodes without heartbeats, from the leader's last
+    /// answer. After a failed heartbeat the set is empty.
+    pub fn with_silent_nodes(self, silent: watch::Sender<BTreeSet<NodeId>>) -> Self {
         Self { silent, ..self }
     }
 
-    /// Publishes the moment in the leader's last answer ([`crate::model::moment`]) to `moment`.
+    /// Makes the task store in `moment` the moment of the leader's last answer
+    /// ([`crate::model::moment`]).
     pub fn with_moment(self, moment: Arc<AtomicU64>) -> Self {
         Self { moment, ..self }
     }
 
-    /// Publishes the time of the leader's last answer to `answered`.
-    pub fn with_answered(self, answered: watch::Sender<Option<Instant>>) -> Self {
+    /// Makes the task publish to `answered` the time of the leader's last answer.
+    pub fn with_answer_times(self, answered: watch::Sender<Option<Instant>>) -> Self {
         Self { answered, ..self }
     }
 
-    fn note_silent(&self, nodes: BTreeSet<NodeId>) {
+    /// Publishes the set of silent nodes if it has changed.
+    fn publish_silent_nodes(&self, nodes: BTreeSet<NodeId>) {
         self.silent.send_if_modified(|known| {
             let is_news = *known != nodes;
             *known = nodes;
@@ -107,17 +115,17 @@ impl Membership {
         });
     }
 
-    /// Registers the node, then sends the heartbeats that `report` makes: at the configured
-    /// interval, and immediately when `changed` changes. Runs until it is dropped; safe to drop at
-    /// any await.
+    /// Registers the node, then sends heartbeats, which `report` makes. A heartbeat is sent at
+    /// the configured interval, and immediately when `changed` changes. Runs until it is dropped,
+    /// which is safe at any await.
     pub async fn run(
         mut self,
         mut report: impl FnMut() -> Heartbeat,
         mut changed: Option<watch::Receiver<u64>>,
     ) -> Infallible {
-        self.register_until_known().await;
+        self.register_with_retries().await;
         if !self.config.has_news_at_once {
-            self.wait_for_next(&mut changed).await;
+            self.wait_for_next_heartbeat(&mut changed).await;
         }
         loop {
             let mut heartbeat = report();
@@ -127,24 +135,24 @@ impl Membership {
                 Ok(reply) => {
                     self.moment.store(reply.moment, Ordering::Relaxed);
                     self.answered.send_replace(Some(Instant::now()));
-                    self.note_taken(None);
-                    self.note_silent(reply.silent.into_iter().collect());
+                    self.publish_refusal(None);
+                    self.publish_silent_nodes(reply.silent.into_iter().collect());
                     self.config.retry.reset();
-                    self.wait_for_next(&mut changed).await;
+                    self.wait_for_next_heartbeat(&mut changed).await;
                 }
                 Err(error) => {
-                    self.note_silent(BTreeSet::new());
+                    self.publish_silent_nodes(BTreeSet::new());
                     self.recover(error, &mut changed).await;
                 }
             }
         }
     }
 
-    /// Pauses after a failed heartbeat, or registers the node again.
+    /// Reacts to a failed heartbeat: pauses, or registers the node again.
     async fn recover(&mut self, error: Error, changed: &mut Option<watch::Receiver<u64>>) {
         if error.code == ErrorCode::NodeTaken {
             self.note_joined(false);
-            self.note_taken(Some(&error));
+            self.publish_refusal(Some(&error));
             if self.mark.is_some() {
                 // The node is registered, and its mark is accepted as soon as the other process is silent.
                 self.pause_after(&error, "heartbeat").await;
@@ -153,7 +161,7 @@ impl Membership {
             // The other process may go away again; until then the registration is refused.
             tracing::warn!(%error, node = %self.config.node.id, "registering again");
             self.pause_after(&error, "heartbeat").await;
-            self.register_until_known().await;
+            self.register_with_retries().await;
             return;
         }
         let is_forgotten = error.code == ErrorCode::Unknown;
@@ -163,16 +171,17 @@ impl Membership {
             }
             ForgottenPolicy::RegisterAfterPause if is_forgotten => {
                 self.pause_after(&error, "heartbeat").await;
-                self.register_until_known().await;
+                self.register_with_retries().await;
                 if !self.config.has_news_at_once {
-                    self.wait_for_next(changed).await;
+                    self.wait_for_next_heartbeat(changed).await;
                 }
             }
             _ => self.pause_after(&error, "heartbeat").await,
         }
     }
 
-    async fn register_until_known(&mut self) {
+    /// Registers the node; repeats the attempt, with pauses, until it succeeds.
+    async fn register_with_retries(&mut self) {
         while !self.register_once().await {}
         tracing::info!(node = %self.config.node.id, "registered");
     }
@@ -186,14 +195,17 @@ impl Membership {
                 true
             }
             Err(error) => {
-                self.note_taken(Some(&error).filter(|error| error.code == ErrorCode::NodeTaken));
+                self.publish_refusal(
+                    Some(&error).filter(|error| error.code == ErrorCode::NodeTaken),
+                );
                 self.pause_after(&error, "registering").await;
                 false
             }
         }
     }
 
-    fn note_taken(&self, refusal: Option<&Error>) {
+    /// Publishes the refusal of this node's id, or its end (`None`), if it has changed.
+    fn publish_refusal(&self, refusal: Option<&Error>) {
         self.taken.send_if_modified(|known| {
             let is_news = known.as_ref() != refusal;
             *known = refusal.cloned();
@@ -201,8 +213,8 @@ impl Membership {
         });
     }
 
-    /// Records in the identity whether the process has joined, so that it follows the catalog or
-    /// stops doing so.
+    /// Records in the identity whether the process has joined; the process follows the catalog
+    /// only while it has.
     fn note_joined(&self, joined: bool) {
         if let Some(identity) = &self.config.identity {
             identity.set_joined(joined);
@@ -224,14 +236,14 @@ impl Membership {
         match self.directory.coordinator().propose(proposal).await?.outcome {
             Outcome::Refused(error) => Err(error),
             Outcome::Joined(cluster) => match &self.config.identity {
-                Some(identity) => identity.accept(Some(cluster)),
+                Some(identity) => identity.accept_cluster(Some(cluster)),
                 None => Ok(()),
             },
             _ => Ok(()),
         }
     }
 
-    async fn wait_for_next(&self, changed: &mut Option<watch::Receiver<u64>>) {
+    async fn wait_for_next_heartbeat(&self, changed: &mut Option<watch::Receiver<u64>>) {
         let news = async {
             // A watch that has ended reports changes at once, again and again.
             let is_news = match changed {

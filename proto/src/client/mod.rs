@@ -1,9 +1,9 @@
-//! A service's clients for the other services: its data directory ([`DataDir`]), membership of the
-//! cluster ([`Membership`]), the catalog ([`CatalogFollower`]), and the projectors of a bucket as
-//! one source ([`source`]).
+//! A service's clients for the other services: its data directory ([`DataDir`]), membership of
+//! the cluster ([`Membership`]), the catalog ([`CatalogFollower`]), and the projectors of a
+//! bucket with the interface of one ([`source`]).
 //!
-//! Membership and the catalog are loops that retry forever. While no coordinator answers, a role
-//! continues with its last known state.
+//! Membership and the catalog are loops that retry forever. While no coordinator answers, a node
+//! continues with the last catalog that it received.
 
 mod catalog_follower;
 mod data_dir;
@@ -14,6 +14,6 @@ pub mod source;
 
 pub use catalog_follower::{CatalogFollower, CatalogSink};
 pub use data_dir::DataDir;
-pub use identity::{NodeIdentity, of_another_cluster};
+pub use identity::{NodeIdentity, other_cluster_error};
 pub use membership::{ForgottenPolicy, Membership, MembershipConfig};
 pub use retry::Retry;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The pause between two attempts: constant, or doubled from one failure to the next up to a
-/// maximum.
+/// The pauses between the attempts of a failing call: constant, or doubled from one failure to
+/// the next up to a maximum.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
     min: Duration,
@@ -13,27 +13,28 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// A constant pause after each failure.
+    /// Creates a constant pause after each failure.
     pub fn constant(pause: Duration) -> Self {
         Self::doubling(pause, pause)
     }
 
-    /// A pause of `min` after the first failure, doubled with each further one, at most `max`.
+    /// Creates a pause of `min` after the first failure, doubled with each further one up to
+    /// `max`.
     pub fn doubling(min: Duration, max: Duration) -> Self {
         Self { min, max, next: min, failures: 0 }
     }
 
-    /// Resets the pause after a successful call.
+    /// Resets the pause to its first length, after a successful call.
     pub fn reset(&mut self) {
         *self = Self::doubling(self.min, self.max);
     }
 
-    /// Returns true if the last call before this failure succeeded.
+    /// Returns true if the present failure is the first one since a call succeeded.
     pub fn is_first_failure(&self) -> bool {
         self.failures == 0
     }
 
-    /// Waits before the next attempt.
+    /// Waits for the pause, and doubles the next one.
     pub async fn pause(&mut self) {
         tokio::time::sleep(self.next).await;
         self.next = (self.next * 2).min(self.max);

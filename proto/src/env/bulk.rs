@@ -1,21 +1,23 @@
-//! Threads of low priority for bulk work: the work of large requests.
+//! Threads of low priority for the work of large requests (bulk work).
 //!
-//! One COPY has work for more threads than a machine has processors. A concurrent small write,
-//! which needs several threads one after another, would wait for a processor at each of them. So
-//! bulk work has few threads, and the system schedules them when no others need the processor, with
-//! a small guaranteed share. Without other work they run at full speed.
+//! A large COPY has work for more threads than a machine has processors. A small write at the
+//! same time needs several threads one after another, and would wait for a processor at each of
+//! them. So bulk work has few threads. The system runs them when no other thread needs the
+//! processor, with a small guaranteed share. Without other work they run at full speed.
 //!
-//! There are two kinds. *Queued* work creates further work: checks of documents, reads of an index
-//! build. It runs on one thread per processor, and the remaining queued work waits. The further
-//! work, in streams and stores, begins *at once*, on additional threads of low priority: queued
-//! work waits for its results, so it must not be queued after work that creates more.
+//! There are two kinds of bulk work:
 //!
-//! A thread with a low priority cannot take a normal one again without privileges, so these threads
-//! are not tokio's. For each of them a blocking thread of tokio waits, so that the end of a runtime
-//! waits for bulk work like for other blocking work.
+//! - *Queued* work creates further work: checks of documents, reads of an index build. It has one
+//!   thread per processor; the rest waits in a queue.
+//! - Work *at once* is the further work, in streams and stores. It begins immediately, on
+//!   additional threads of low priority, because queued work waits for its results.
 //!
-//! Queued work may wait for locks that others hold, but never for other queued work, which may be
-//! later in the queue.
+//! A thread cannot raise its priority again without privileges, so these threads are not tokio's.
+//! For each of them a blocking thread of tokio waits, so that the end of a runtime waits for bulk
+//! work like for other blocking work.
+//!
+//! Queued work may wait for a lock, but never for other queued work, which may be later in the
+//! queue.
 #![allow(clippy::disallowed_methods, reason = "this is the seam that the lint points to")]
 
 use std::cell::Cell;
@@ -27,11 +29,11 @@ use tokio::runtime::Handle;
 
 use crate::lock::lock;
 
-/// The `nice` value of the threads. Each has about a thirtieth of the weight of a usual thread, and
-/// a COPY has some ten of them. So they continue slowly even if others use all processors, and
-/// release the locks that others wait for.
+/// The `nice` value of the threads. The weight of such a thread is about a thirtieth of a usual
+/// one, and a COPY has some ten of them. So they advance even if other threads use all
+/// processors, and soon release the locks that the others wait for.
 const NICE: i32 = 15;
-/// The time without work after which a thread ends. The end of a runtime may have to wait for it.
+/// The time after which a thread without work ends. The end of a runtime may have to wait for it.
 const IDLE: Duration = Duration::from_millis(20);
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -41,8 +43,9 @@ thread_local! {
     static IS_LOW: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs blocking work on one of tokio's threads. A new thread inherits the priority of its creator,
-/// and tokio's threads later run other work, so a thread of bulk work must let a task create them.
+/// Runs blocking work on one of tokio's threads. A new thread inherits the priority of its
+/// creator. A thread of low priority therefore does not create tokio's threads itself, but lets a
+/// task create them, because they later run other work too.
 pub(super) fn spawn_blocking(runtime: &Handle, work: Job) {
     if !IS_LOW.get() {
         runtime.spawn_blocking(work);
@@ -52,7 +55,7 @@ pub(super) fn spawn_blocking(runtime: &Handle, work: Job) {
     drop(runtime.spawn(async move { drop(inner.spawn_blocking(work)) }));
 }
 
-/// A bounded number of threads of low priority, which are created for work and end without it.
+/// A pool of threads of low priority. Threads are created when there is work, and end without it.
 pub(super) struct BulkThreads {
     state: Mutex<State>,
     added: Condvar,
@@ -67,21 +70,22 @@ struct State {
 }
 
 impl BulkThreads {
-    /// Creates a pool with as many threads as there are processors.
+    /// Creates a pool with at most as many threads as there are processors.
     pub fn for_queued() -> Self {
-        Self::up_to(std::thread::available_parallelism().map_or(1, usize::from))
+        Self::with_threads_max(std::thread::available_parallelism().map_or(1, usize::from))
     }
 
-    /// Creates a pool with as many threads as there is work, which its callers bound.
-    pub fn at_once() -> Self {
-        Self::up_to(usize::MAX)
+    /// Creates a pool without a limit of threads; its callers bound the amount of work.
+    pub fn for_immediate_work() -> Self {
+        Self::with_threads_max(usize::MAX)
     }
 
-    fn up_to(threads_max: usize) -> Self {
+    fn with_threads_max(threads_max: usize) -> Self {
         Self { state: Mutex::default(), added: Condvar::new(), threads_max }
     }
 
-    /// Runs work on one of the threads, in the runtime of the caller, after the waiting work.
+    /// Adds work to the queue of the pool, and creates a thread if none is idle and the limit
+    /// allows it. The work runs in the runtime of the caller.
     pub fn run(self: &Arc<Self>, work: Job) {
         let runtime = Handle::current();
         let in_runtime = runtime.clone();
@@ -98,37 +102,37 @@ impl BulkThreads {
         }
         state.threads += 1;
         drop(state);
-        let place = Place { threads: Arc::clone(self), is_given_back: false };
-        spawn_blocking(&runtime, Box::new(move || place.host()));
+        let place = ThreadPermit { threads: Arc::clone(self), is_given_back: false };
+        spawn_blocking(&runtime, Box::new(move || place.run_thread()));
     }
 }
 
 /// A permit for one thread of the pool.
-struct Place {
+struct ThreadPermit {
     threads: Arc<BulkThreads>,
     is_given_back: bool,
 }
 
-impl Place {
-    /// Starts a thread of low priority that runs jobs, and waits for its end.
-    fn host(mut self) {
+impl ThreadPermit {
+    /// Creates a thread of low priority that runs jobs, and waits for its end.
+    fn run_thread(mut self) {
         let place = &mut self;
         let ended = std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("bulk work".to_owned());
             let begun = thread.spawn_scoped(scope, || {
                 lower_priority();
-                place.serve();
+                place.run_jobs();
             });
             begun.map(drop)
         });
         if let Err(error) = ended {
             tracing::warn!(%error, "no thread for bulk work");
-            self.serve();
+            self.run_jobs();
         }
     }
 
-    /// Runs jobs until there are none for [`IDLE`].
-    fn serve(&mut self) {
+    /// Runs jobs until there has been none for [`IDLE`].
+    fn run_jobs(&mut self) {
         let BulkThreads { state, added, .. } = &*self.threads;
         let mut state = lock(state);
         loop {
@@ -153,9 +157,9 @@ impl Place {
     }
 }
 
-impl Drop for Place {
-    /// Runs the waiting jobs: a runtime that ends may drop a permit before its thread has begun,
-    /// and no job may be left in the queue.
+impl Drop for ThreadPermit {
+    /// Returns the permit. If no other thread is left, the waiting jobs are dropped: a runtime
+    /// that ends may drop a permit before its thread has begun, and nothing would run the jobs.
     fn drop(&mut self) {
         if self.is_given_back {
             return;

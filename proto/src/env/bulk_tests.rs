@@ -108,9 +108,9 @@ fn the_end_of_a_runtime_waits_for_bulk_work() {
 async fn work_beside_other_work_runs_on_another_thread() {
     let caller = std::thread::current().id();
     let id = || std::thread::current().id();
-    let (aside, own) = Env::real().both(id, id);
+    let (aside, own) = Env::real().run_both(id, id);
     assert!(own == caller && aside != caller);
-    let (aside, own) = world(1).0.both(id, id);
+    let (aside, own) = world(1).0.run_both(id, id);
     assert!(own == caller && aside == caller, "the simulation has one thread");
 }
 
@@ -121,7 +121,7 @@ async fn a_panic_of_one_piece_of_work_waits_for_the_other() {
         std::thread::sleep(Duration::from_millis(20));
         ended.store(1, Ordering::SeqCst);
     };
-    let both = || Env::real().both(aside, || panic!("as told"));
+    let both = || Env::real().run_both(aside, || panic!("as told"));
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(both));
     assert!(caught.is_err());
     assert_eq!(ended.load(Ordering::SeqCst), 1);

@@ -23,9 +23,9 @@ const IDENTITY_HEAD: &str = "sextant identity 1";
 /// Maximum size of the files in bytes; a longer file is invalid.
 const FILE_BYTES_MAX: u64 = 1024;
 
-/// Checks that a directory has a layout that this build reads. A directory without the file gets
-/// it, unless it has data (`has_data`): then the file was lost, and the layout of the data is
-/// unknown.
+/// Checks that a directory has the layout `version`, which this build reads. If the file VERSION
+/// is missing, writes it; but if `has_data` is true, returns an error: the file was lost, and the
+/// layout of the data is unknown.
 pub fn check_version(fs: &dyn FileSystem, dir: &Path, version: &str, has_data: bool) -> Result<()> {
     let path = dir.join("VERSION");
     let found = read_text(fs, &path)?.unwrap_or_default();
@@ -63,9 +63,9 @@ pub struct DirectoryIdentity {
 }
 
 impl DirectoryIdentity {
-    /// Reads the identity of a directory, or creates one. An error for a directory of another node
-    /// or role. `has_data` is true if the directory has files that only a node with an identity
-    /// writes.
+    /// Reads the identity of a directory, or creates one. Returns an error if the directory
+    /// belongs to another node or role. `has_data` is true if the directory contains files that
+    /// are written only after the identity; a missing identity is then an error too.
     pub fn open(
         fs: &dyn FileSystem,
         dir: &Path,
@@ -101,7 +101,7 @@ impl DirectoryIdentity {
         Ok(found)
     }
 
-    /// Path of the file in a directory.
+    /// Returns the path of the file IDENTITY in a directory.
     pub fn path(dir: &Path) -> PathBuf {
         dir.join(IDENTITY_FILE)
     }
@@ -123,7 +123,7 @@ impl DirectoryIdentity {
         replace(fs, &Self::path(dir), &self.to_text())
     }
 
-    /// Returns the proof that this process is the one that registered.
+    /// Returns the proof that this process owns its node id.
     pub fn proof(&self) -> NodeProof {
         let derive = |part: u8| {
             let mut bytes = [part; 17];
@@ -165,8 +165,8 @@ impl DirectoryIdentity {
     }
 }
 
-/// Reads a short text file; `None` if there is none. Of a file that is too long or not UTF-8, only
-/// the beginning is returned, which no caller accepts.
+/// Reads a short text file; `None` if there is none. If the file is too long or not UTF-8,
+/// returns only its beginning, which the callers refuse as invalid.
 fn read_text(fs: &dyn FileSystem, path: &Path) -> Result<Option<String>> {
     if !fs.exists(path) {
         return Ok(None);
@@ -182,6 +182,7 @@ fn read_text(fs: &dyn FileSystem, path: &Path) -> Result<Option<String>> {
     })
 }
 
+/// Replaces a file durably: writes a temporary file, syncs it and renames it.
 fn replace(fs: &dyn FileSystem, path: &Path, text: &str) -> Result<()> {
     let (tmp, dir) = (path.with_extension("tmp"), path.parent().unwrap_or(path));
     let write = || {

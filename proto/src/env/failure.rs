@@ -1,21 +1,21 @@
-//! Failures of tasks, and their consequences for the process.
+//! Failures of tasks, and what each means for the process.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::panics::Panic;
 
-/// The consequences of a task's failure.
+/// The consequence of a task's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskPolicy {
-    /// The failure is logged. The task works for one request, whose caller detects the closed
-    /// channel and retries, or its work is repeated by a later task.
+    /// The failure is logged. The task works for one request, whose caller notices the failure
+    /// and retries, or a later task repeats its work.
     Request,
-    /// The task is started again after the pause. Its state cannot be left half changed by a panic.
+    /// The task is started again after this pause. A panic cannot leave its data half changed.
     Restart(Duration),
-    /// The process ends with one line in the log, because the service cannot work without the task,
-    /// or its state may be half changed. A supervisor starts the process again, which recovers as
-    /// after a crash.
+    /// The process ends, with one line in the log: the service cannot work without the task, or a
+    /// panic may have left data half changed. A supervisor starts the process again, which
+    /// recovers as after a crash.
     EndProcess,
 }
 
@@ -24,7 +24,7 @@ pub enum TaskPolicy {
 pub enum TaskFailureCause {
     /// The task has panicked.
     Panicked(Panic),
-    /// A loop that should never end has ended; contains the reason that it returned.
+    /// A loop that should never end has ended, with this reason.
     Ended(String),
 }
 
@@ -40,7 +40,7 @@ pub struct TaskFailure {
 }
 
 impl TaskFailure {
-    /// Raises the failure as a panic of the present task.
+    /// Raises the failure as a panic in the calling task.
     pub fn raise(self) -> ! {
         match self.cause {
             TaskFailureCause::Panicked(panic) => panic.resume(),

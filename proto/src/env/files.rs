@@ -1,15 +1,15 @@
-//! The trait of file systems, and its types.
+//! The seam for files: the traits of a file system and of an open file.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The kinds of owners of a file.
+/// The owner of a file, as seen by this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// The user that this process runs as.
     Process,
-    /// The administrator of the machine, in a process that another user runs.
+    /// The administrator of the machine, if this process runs as another user.
     Root,
     /// Another user of the system.
     Other,
@@ -56,20 +56,21 @@ pub trait FileSystem: Send + Sync + 'static {
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a directory durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
-    /// The names in a directory (files and directories), sorted.
+    /// Returns the names in a directory (files and directories), sorted.
     fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>>;
-    /// True if a file or directory of that name exists.
+    /// Returns true if a file or directory of that name exists.
     fn exists(&self, path: &Path) -> bool;
-    /// Resolves all symbolic links of a path. A file system without links and devices returns the
-    /// path.
+    /// Resolves all symbolic links of a path. A file system without links returns the path
+    /// unchanged.
     fn resolve(&self, path: &Path) -> io::Result<ResolvedPath> {
         Ok(ResolvedPath { path: path.to_path_buf(), is_file: self.exists(path) })
     }
-    /// The permissions of a file or directory, as the last twelve bits of its mode; `None` in a file system without modes.
+    /// Returns the permissions of a file or directory, as the last twelve bits of its mode;
+    /// `None` in a file system without modes.
     fn mode(&self, _path: &Path) -> io::Result<Option<u32>> {
         Ok(None)
     }
-    /// The owner of a file or directory; `None` in a file system without owners.
+    /// Returns the owner of a file or directory; `None` in a file system without owners.
     fn owner(&self, _path: &Path) -> io::Result<Option<Owner>> {
         Ok(None)
     }
@@ -77,8 +78,8 @@ pub trait FileSystem: Send + Sync + 'static {
     fn make_private(&self, _path: &Path) -> io::Result<()> {
         Ok(())
     }
-    /// Locks the directory for this process until the lock is dropped; fails immediately if another
-    /// process has locked it.
+    /// Locks the directory for this process until the returned guard is dropped. Fails
+    /// immediately if another process has locked it.
     fn lock_dir(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
 }
 
@@ -96,26 +97,26 @@ pub fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// An open file. Reads and writes take an offset, so that readers share it.
+/// An open file. Reads and writes take an offset, so that several threads can use one file.
 pub trait File: Send + Sync + 'static {
     /// Fills `buf` with the bytes from `offset` on; an error if the file ends before.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
-    /// Reads like [`Self::read_exact_at`] if the bytes are in memory: the call never waits for the
-    /// disk, so it may be made on an async thread. Returns false, with undefined contents of `buf`,
-    /// if they are not in memory or that is unknown.
+    /// Fills `buf` like [`Self::read_exact_at`], but only if the bytes are in memory; the call
+    /// never waits for the disk, so it may be made on an async thread. Returns false if they are
+    /// not in memory, or if that is unknown; the contents of `buf` are then undefined.
     fn read_from_memory(&self, _buf: &mut [u8], _offset: u64) -> bool {
         false
     }
     /// Writes all of `buf` at `offset`, growing the file as needed.
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
-    /// The length in bytes.
+    /// Returns the length in bytes.
     fn len(&self) -> io::Result<u64>;
-    /// True if the file is empty.
+    /// Returns true if the file is empty.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
-    /// Truncates the file, or extends it with zeros.
+    /// Truncates the file to `len` bytes, or extends it with zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
-    /// Makes contents and length durable.
+    /// Makes the contents and the length durable.
     fn sync(&self) -> io::Result<()>;
 }

@@ -1,5 +1,5 @@
-//! The seams: a service reaches the operating system only through an [`Env`], so that the whole
-//! cluster can run in a simulation from one seed.
+//! The interfaces between a service and the operating system (the seams). A service uses them
+//! only through an [`Env`], so that the whole cluster can run in a simulation from one seed.
 //!
 //! | seam | real | in the simulation |
 //! |---|---|---|
@@ -18,10 +18,9 @@
 //! |---|---|---|
 //! | [`Env::spawn_request`] | answers one request, or does work that is repeated anyway | a line in the log |
 //! | [`Env::spawn_restarted`] | can restart at any time | restarts after a pause of at most 10 seconds |
-//! | [`Env::spawn_service`] | a loop that owns state, or that the process is useless without | the process ends; so it does if the loop ends |
+//! | [`Env::spawn_service`] | a loop that the process needs, or whose data a panic may leave half changed | the process ends, as it does if the loop ends |
 //! | [`Env::spawn_blocking`], [`Env::spawn_bulk`] | blocking work without a waiting caller | as its policy requires |
-//! | [`Env::blocking`], [`Env::blocking_briefly`], [`Env::bulk`] | blocking work of a task that waits for it | the panic continues in that
-//! task |
+//! | [`Env::blocking`], [`Env::blocking_briefly`], [`Env::bulk`] | blocking work of a task that waits for it | the panic continues in that task |
 
 mod bulk;
 #[cfg(test)]

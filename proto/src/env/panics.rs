@@ -1,8 +1,8 @@
-//! Caught panics, with the place in the source where each one began.
+//! Catches panics, together with the line of source at which each one began.
 //!
-//! A panic unwinds with its message only; the panic hook also gets its place.
-//! [`remember_panic_places`] sets a hook that stores the place in a thread-local variable, from
-//! which [`Panic`] reads it. A panic that is passed on to another thread keeps its place.
+//! A caught panic has only its message; its source line is known only to the panic hook.
+//! [`remember_panic_places`] sets a hook that stores the line in a thread-local variable, from
+//! which [`Panic`] reads it. A panic that is passed to another thread keeps its line.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -13,12 +13,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use futures::FutureExt;
 
 thread_local! {
-    /// The place of this thread's last panic that was not caught yet.
+    /// The source line of this thread's last panic that was not caught yet.
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Sets a panic hook that stores the place of each panic and prints it as before. A process calls
-/// this once, at its start.
+/// Sets a panic hook that stores the source line of each panic, and prints the panic as before. A
+/// process calls this once, at its start.
 pub fn remember_panic_places() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -27,7 +27,7 @@ pub fn remember_panic_places() {
     }));
 }
 
-/// A caught panic, with its message and its place.
+/// A caught panic, with its message and its source line.
 pub struct Panic {
     payload: Box<dyn Any + Send>,
     place: Option<String>,
@@ -36,15 +36,15 @@ pub struct Panic {
 impl Panic {
     /// Runs `work` and catches its panic.
     pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Self> {
-        catch_unwind(AssertUnwindSafe(work)).map_err(Self::caught)
+        catch_unwind(AssertUnwindSafe(work)).map_err(Self::from_payload)
     }
 
     /// Runs a future and catches its panic.
     pub async fn catch_async<T>(future: impl Future<Output = T>) -> Result<T, Self> {
-        AssertUnwindSafe(future).catch_unwind().await.map_err(Self::caught)
+        AssertUnwindSafe(future).catch_unwind().await.map_err(Self::from_payload)
     }
 
-    fn caught(payload: Box<dyn Any + Send>) -> Self {
+    fn from_payload(payload: Box<dyn Any + Send>) -> Self {
         Self { payload, place: PLACE.take() }
     }
 
@@ -54,7 +54,7 @@ impl Panic {
         resume_unwind(self.payload)
     }
 
-    /// True if the panic's payload is of this type.
+    /// Returns true if the panic's payload is of this type.
     #[cfg(any(test, feature = "testing"))]
     pub(in crate::env) fn is<T: 'static>(&self) -> bool {
         self.payload.is::<T>()

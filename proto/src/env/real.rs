@@ -1,5 +1,4 @@
-//! The implementation of the seams with the operating system, which the services call only through
-//! this file.
+//! The seams of a real process. The services call the operating system only through this file.
 #![allow(clippy::disallowed_methods, reason = "this is the seam that the lint points to")]
 
 use std::fs;
@@ -25,11 +24,11 @@ impl Clock for SystemClock {
     }
 }
 
-/// The system's generator for secrets. A few numbers are fetched together, and each is returned
-/// once.
+/// The system's generator of random numbers, also for secrets. A few numbers are fetched at once,
+/// and each is returned once.
 pub struct SystemRandom(Mutex<Vec<u8>>);
 
-/// Numbers that one call of the system fetches.
+/// The number of random numbers that one call of the system fetches.
 const RANDOM_NUMBERS: usize = 32;
 
 impl Default for SystemRandom {
@@ -60,7 +59,7 @@ impl Random for SystemRandom {
 pub struct SeededRandom(Mutex<fastrand::Rng>);
 
 impl SeededRandom {
-    /// Creates the generator of a seed.
+    /// Creates a generator with a seed.
     pub fn new(seed: u64) -> Self {
         Self(Mutex::new(fastrand::Rng::with_seed(seed)))
     }
@@ -78,21 +77,21 @@ pub type EndProcess = Arc<dyn Fn(&TaskFailure) + Send + Sync>;
 /// A spawner that runs tasks on tokio's threads.
 pub struct TokioSpawner {
     end_process: EndProcess,
-    lending: Arc<Mutex<Lending>>,
+    lending: Arc<Mutex<ThreadLending>>,
     queued: Arc<BulkThreads>,
     at_once: Arc<BulkThreads>,
 }
 
-/// The lending of worker threads for blocking work: one at a time, and none for a while after one
-/// was lent for too long. So a slow disk stops at most one of several threads, for at most a tenth
-/// of the time.
+/// The state of lending tokio's worker threads for short blocking work. One thread is lent at a
+/// time, and none for a while after one was lent for too long. So a slow disk stops at most one
+/// of several threads, for at most a tenth of the time.
 ///
 /// A tokio worker that was woken by sockets or timers still drives them while it runs a task, and
 /// the other workers may sleep. So a separate thread *watches*: when a thread is lent for longer
-/// than [`WATCH`], it wakes another worker, which takes over sockets, timers and waiting tasks. The
-/// watching thread ends when no thread is lent for a while.
+/// than [`WATCH`], it wakes another worker, which takes over sockets, timers and waiting tasks.
+/// The watching thread ends when no thread was lent for [`WATCHED_AFTER`].
 #[derive(Default)]
-struct Lending {
+struct ThreadLending {
     lent_since: Option<Instant>,
     not_before: Option<Instant>,
     last_lent: Option<Instant>,
@@ -104,8 +103,9 @@ const WATCH: Duration = Duration::from_millis(5);
 /// The time without a lent thread after which the watching thread ends.
 const WATCHED_AFTER: Duration = Duration::from_secs(1);
 
-/// Wakes a worker whenever a thread is lent for too long. Returns when no thread is lent.
-fn watch(lending: &Mutex<Lending>, runtime: &tokio::runtime::Handle) {
+/// Wakes another worker whenever a thread is lent for longer than [`WATCH`]. Returns when no
+/// thread was lent for [`WATCHED_AFTER`].
+fn watch_lent_threads(lending: &Mutex<ThreadLending>, runtime: &tokio::runtime::Handle) {
     loop {
         std::thread::sleep(WATCH);
         let (now, mut state) = (Instant::now(), lock(lending));
@@ -122,9 +122,10 @@ fn watch(lending: &Mutex<Lending>, runtime: &tokio::runtime::Handle) {
     }
 }
 
-/// The time within which brief work should end.
+/// The time within which work on a lent thread should end.
 const LENT_MAX: Duration = Duration::from_millis(2);
-/// After work that took longer, no thread is lent for that time multiplied by this number.
+/// After work on a lent thread that took longer than [`LENT_MAX`], no thread is lent for this
+/// multiple of the work's time.
 const LENT_AGAIN_AFTER: u32 = 10;
 
 impl Default for TokioSpawner {
@@ -140,12 +141,13 @@ impl TokioSpawner {
             end_process,
             lending: Arc::default(),
             queued: Arc::new(BulkThreads::for_queued()),
-            at_once: Arc::new(BulkThreads::at_once()),
+            at_once: Arc::new(BulkThreads::for_immediate_work()),
         }
     }
 }
 
-/// Ends the process with status 1 and one line. No data is flushed: the next start recovers as after a crash.
+/// Ends the process with status 1 and one line on standard error. No data is flushed: the next
+/// start recovers as after a crash.
 fn exit(failure: &TaskFailure) {
     let line = format!(
         "sextant: {failure}; the process ends: start it again, and it recovers as after a crash\n"
@@ -186,7 +188,7 @@ impl Spawner for TokioSpawner {
             let lending = Arc::clone(&self.lending);
             let watcher = std::thread::Builder::new().name("lent threads".to_owned());
             // Without a watcher no thread is lent.
-            watcher.spawn(move || watch(&lending, &runtime)).ok()?;
+            watcher.spawn(move || watch_lent_threads(&lending, &runtime)).ok()?;
             state.is_watched = true;
         }
         (state.lent_since, state.last_lent) = (Some(begun), Some(begun));
@@ -199,7 +201,7 @@ impl Spawner for TokioSpawner {
         }))
     }
 
-    fn beside(&self, aside: &mut (dyn FnMut() + Send), own: &mut dyn FnMut()) {
+    fn run_in_parallel(&self, aside: &mut (dyn FnMut() + Send), own: &mut dyn FnMut()) {
         let aside = Mutex::new(aside);
         let has_thread = std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("beside".to_owned());

@@ -1,4 +1,4 @@
-//! [`Env`]: all seams together.
+//! [`Env`]: all interfaces of a process to the operating system (its seams) together.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -17,25 +17,25 @@ use super::spawning::{Bulk, Spawner, Task};
 
 /// The pause after the first panic of a task that is restarted.
 const RESTART_PAUSE_MIN: Duration = Duration::from_millis(100);
-/// The longest pause, so that a task that panics each time does not fill the log. After a run of
-/// more than this time the pause begins at the minimum again.
+/// The longest pause before a restart, so that a task that panics each time does not fill the
+/// log. If a task has run for longer than this time, the pause begins at the minimum again.
 const RESTART_PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// The interfaces of a process to the operating system.
+/// All interfaces of a process to the operating system.
 #[derive(Clone)]
 pub struct Env {
-    /// Wall-clock time.
+    /// The wall clock.
     pub clock: Arc<dyn Clock>,
-    /// Random numbers.
+    /// The source of random numbers.
     pub random: Arc<dyn Random>,
-    /// Files.
+    /// The file system.
     pub fs: Arc<dyn FileSystem>,
-    /// Tasks.
+    /// The runner of tasks and of blocking work.
     pub spawner: Arc<dyn Spawner>,
 }
 
 impl Env {
-    /// The environment of a real process.
+    /// Returns the environment of a real process.
     pub fn real() -> Self {
         Self {
             clock: Arc::new(real::SystemClock),
@@ -45,8 +45,8 @@ impl Env {
         }
     }
 
-    /// Starts a task for one request, or for work that is repeated in any case. The task runs until
-    /// it ends or the [`Task`] is dropped; a panic is logged.
+    /// Starts a task for one request, or for work that is repeated anyway. The task runs until it
+    /// ends or the [`Task`] is dropped. A panic is logged.
     pub fn spawn_request(
         &self,
         name: &'static str,
@@ -61,8 +61,9 @@ impl Env {
         self.spawner.spawn(name, Box::pin(task))
     }
 
-    /// Starts a task without state. After a panic `begin` starts it again, after a pause that
-    /// doubles up to a maximum. A loop that never ends has the output `Infallible`.
+    /// Starts a task that can begin anew at any time. After a panic, `begin` starts it again,
+    /// after a pause that doubles up to a maximum. A loop that never ends has the output
+    /// `Infallible`.
     pub fn spawn_restarted<T: Send, F: Future<Output = T> + Send + 'static>(
         &self,
         name: &'static str,
@@ -86,9 +87,9 @@ impl Env {
         self.spawner.spawn(name, Box::pin(task))
     }
 
-    /// Starts a loop that is essential for the service, or that owns state which a panic may leave
-    /// half changed. The process ends if the loop panics or ends: its output is the reason, or
-    /// `Infallible` if it never ends.
+    /// Starts a loop that the service cannot work without, or whose data a panic may leave half
+    /// changed. The process ends if the loop panics or returns. The output of the loop is the
+    /// reason why it returned, or `Infallible` if it never does.
     pub fn spawn_service(
         &self,
         name: &'static str,
@@ -105,29 +106,30 @@ impl Env {
         self.spawner.spawn(name, Box::pin(task))
     }
 
-    /// Runs blocking work off the async threads; the caller does not wait. The policy determines
-    /// the effect of a panic.
+    /// Starts blocking work off the async threads, and does not wait for it. The policy
+    /// determines the effect of a panic.
     pub fn spawn_blocking(
         &self,
         name: &'static str,
         policy: TaskPolicy,
         work: impl FnOnce() + Send + 'static,
     ) {
-        self.spawner.spawn_blocking(self.caught(name, policy, work));
+        self.spawner.spawn_blocking(self.catching_panic(name, policy, work));
     }
 
-    /// Runs bulk work, which yields to other work, off the async threads; the caller does not wait.
-    /// Used for a large request, or a part of one.
+    /// Starts bulk work, the work of a large request, on a thread of low priority, and does not
+    /// wait for it.
     pub fn spawn_bulk(
         &self,
         (name, kind): (&'static str, Bulk),
         policy: TaskPolicy,
         work: impl FnOnce() + Send + 'static,
     ) {
-        self.spawner.spawn_bulk(kind, self.caught(name, policy, work));
+        self.spawner.spawn_bulk(kind, self.catching_panic(name, policy, work));
     }
 
-    fn caught(
+    /// Wraps work so that its panic is caught and the policy is applied to it.
+    fn catching_panic(
         &self,
         name: &'static str,
         policy: TaskPolicy,
@@ -141,7 +143,7 @@ impl Env {
         })
     }
 
-    /// Runs work on the caller's thread that is too short for a separate thread. The policy
+    /// Runs work on the caller's thread, if it is too short for a separate thread. The policy
     /// determines the effect of a panic, after which `None` is returned.
     pub fn inline<T>(
         &self,
@@ -163,13 +165,13 @@ impl Env {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        let (work, result) = answering(work);
+        let (work, result) = sending_result(work);
         self.spawner.spawn_blocking(work);
-        answer(result).await
+        wait_for_result(result).await
     }
 
-    /// Runs bulk work, which yields to other work, and waits for its result. Used for a large
-    /// request, or a part of one.
+    /// Runs bulk work, the work of a large request, on a thread of low priority, and waits for
+    /// its result.
     ///
     /// # Panics
     /// If the work panics, which is a bug in the work.
@@ -178,29 +180,29 @@ impl Env {
         kind: Bulk,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        let (work, result) = answering(work);
+        let (work, result) = sending_result(work);
         self.spawner.spawn_bulk(kind, work);
-        answer(result).await
+        wait_for_result(result).await
     }
 
-    /// Runs two pieces of blocking work in parallel, `own` on the caller's thread, and waits for
-    /// both.
+    /// Runs two functions that block in parallel, `own` on the caller's thread and `aside` on
+    /// another one, and waits for both.
     ///
     /// # Panics
     /// If one of them panics, after both have ended.
-    pub fn both<A: Send, B>(
+    pub fn run_both<A: Send, B>(
         &self,
         aside: impl FnOnce() -> A + Send,
         own: impl FnOnce() -> B,
     ) -> (A, B) {
-        let (mut aside, mut own) = (Piece::new(aside), Piece::new(own));
-        self.spawner.beside(&mut || aside.run(), &mut || own.run());
+        let (mut aside, mut own) = (ParallelWork::new(aside), ParallelWork::new(own));
+        self.spawner.run_in_parallel(&mut || aside.run(), &mut || own.run());
         (aside.result(), own.result())
     }
 
-    /// Runs work that blocks for a moment, like a sync of a few bytes, and waits for its result.
-    /// Runs on the caller's thread if that can be lent, which saves two thread switches, and
-    /// otherwise like [`Self::blocking`].
+    /// Runs work that blocks for a moment, like a sync of a few bytes, and returns its result.
+    /// The work runs on the caller's thread if that can be lent, which saves two thread switches;
+    /// otherwise as in [`Self::blocking`].
     ///
     /// # Panics
     /// If the work panics, which is a bug in the work.
@@ -215,13 +217,13 @@ impl Env {
     }
 }
 
-/// Work that runs once, with its result.
-struct Piece<F, T> {
+/// A function that runs once, and then its result.
+struct ParallelWork<F, T> {
     work: Option<F>,
     result: Option<std::result::Result<T, Panic>>,
 }
 
-impl<F: FnOnce() -> T, T> Piece<F, T> {
+impl<F: FnOnce() -> T, T> ParallelWork<F, T> {
     fn new(work: F) -> Self {
         Self { work: Some(work), result: None }
     }
@@ -232,7 +234,7 @@ impl<F: FnOnce() -> T, T> Piece<F, T> {
         }
     }
 
-    /// Returns the result; runs the work now if it has not run.
+    /// Returns the result of the function, which runs now if it has not run.
     fn result(mut self) -> T {
         self.run();
         match self.result {
@@ -243,12 +245,12 @@ impl<F: FnOnce() -> T, T> Piece<F, T> {
     }
 }
 
-type AnswerReceiver<T> = oneshot::Receiver<std::result::Result<T, Panic>>;
+type ResultReceiver<T> = oneshot::Receiver<std::result::Result<T, Panic>>;
 
-/// Wraps work so that it sends its result to the returned receiver.
-fn answering<T: Send + 'static>(
+/// Wraps work so that its result, or its panic, is sent to the returned receiver.
+fn sending_result<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> (Box<dyn FnOnce() + Send>, AnswerReceiver<T>) {
+) -> (Box<dyn FnOnce() + Send>, ResultReceiver<T>) {
     let (done, result) = oneshot::channel();
     let work = move || {
         let _ = done.send(Panic::catch(work));
@@ -256,7 +258,8 @@ fn answering<T: Send + 'static>(
     (Box::new(work), result)
 }
 
-async fn answer<T>(result: AnswerReceiver<T>) -> T {
+/// Waits for the result of work, and resumes its panic.
+async fn wait_for_result<T>(result: ResultReceiver<T>) -> T {
     match result.await {
         Ok(Ok(value)) => value,
         Ok(Err(panic)) => panic.resume(),
@@ -265,6 +268,7 @@ async fn answer<T>(result: AnswerReceiver<T>) -> T {
     }
 }
 
+/// Reports the failure of a task to the spawner, which applies the policy.
 fn fail(spawner: &dyn Spawner, task: &'static str, cause: TaskFailureCause, policy: TaskPolicy) {
     spawner.failed(TaskFailure { task, cause, policy });
 }

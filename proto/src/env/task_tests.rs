@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, timeout};
 
-use super::sim::{process, world};
+use super::sim::{real_env_with_sim_fs, world};
 use super::{Env, Panic, Task, TaskPolicy};
 
 async fn next(failures: &mut UnboundedReceiver<String>) -> String {
@@ -19,7 +19,7 @@ async fn next(failures: &mut UnboundedReceiver<String>) -> String {
 
 #[tokio::test]
 async fn a_service_that_panics_ends_the_process() {
-    let (env, _, mut failures) = process(1);
+    let (env, _, mut failures) = real_env_with_sim_fs(1);
     let _loop = env.spawn_service("a loop", async {
         tokio::task::yield_now().await;
         if true {
@@ -32,7 +32,7 @@ async fn a_service_that_panics_ends_the_process() {
 
 #[tokio::test]
 async fn a_panic_of_blocking_work_is_one_of_the_task_that_waits_for_it() {
-    let (env, _, mut failures) = process(1);
+    let (env, _, mut failures) = real_env_with_sim_fs(1);
     let own = env.clone();
     let _loop = env.spawn_service("a loop", async move {
         own.blocking(|| panic!("in the work")).await;
@@ -45,7 +45,7 @@ async fn a_panic_of_blocking_work_is_one_of_the_task_that_waits_for_it() {
 
 #[tokio::test]
 async fn a_panic_of_work_at_once_means_what_its_policy_says() {
-    let (env, _, mut failures) = process(1);
+    let (env, _, mut failures) = real_env_with_sim_fs(1);
     assert_eq!(env.inline("short", TaskPolicy::EndProcess, || 7), Some(7));
     let none = env.inline("short", TaskPolicy::EndProcess, || -> u8 { panic!("half done") });
     assert_eq!(none, None);
@@ -54,14 +54,14 @@ async fn a_panic_of_work_at_once_means_what_its_policy_says() {
 
 #[tokio::test]
 async fn a_service_that_ends_ends_the_process() {
-    let (env, _, mut failures) = process(1);
+    let (env, _, mut failures) = real_env_with_sim_fs(1);
     let _loop = env.spawn_service("a loop", async { "its queue was closed" });
     assert_eq!(next(&mut failures).await, "task \"a loop\" ended: its queue was closed");
 }
 
 #[tokio::test]
 async fn a_service_that_is_dropped_does_not_end_the_process() {
-    let (env, _, mut failures) = process(1);
+    let (env, _, mut failures) = real_env_with_sim_fs(1);
     drop(env.spawn_service("a loop", pending::<Infallible>()));
     let _other = env.spawn_service("another", async { "in its place" });
     assert_eq!(next(&mut failures).await, "task \"another\" ended: in its place");
@@ -69,7 +69,7 @@ async fn a_service_that_is_dropped_does_not_end_the_process() {
 
 #[tokio::test]
 async fn a_panic_of_a_request_concerns_its_caller_only() {
-    let (env, _, mut failures) = process(1);
+    let (env, _, mut failures) = real_env_with_sim_fs(1);
     let (answer, answered) = tokio::sync::oneshot::channel::<()>();
     let request = async move {
         let _answer = answer;
@@ -84,7 +84,7 @@ async fn a_panic_of_a_request_concerns_its_caller_only() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_task_begins_anew_with_growing_pauses() {
-    let (env, ..) = process(1);
+    let (env, ..) = real_env_with_sim_fs(1);
     let times = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&times);
     let _task = env.spawn_restarted("a loop", move || {
@@ -108,7 +108,7 @@ async fn a_restarted_task_begins_anew_with_growing_pauses() {
 
 #[tokio::test]
 async fn a_restarted_task_that_ends_is_done() {
-    let (env, ..) = process(1);
+    let (env, ..) = real_env_with_sim_fs(1);
     let (begun, mut times) = unbounded_channel();
     let _task = env.spawn_restarted("a task", move || {
         let begun = begun.clone();

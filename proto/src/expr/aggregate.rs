@@ -1,6 +1,6 @@
-//! Aggregates: each shard folds its entries into partial states, and the router merges them. Sums
-//! are exact decimals, so that the result does not depend on the distribution of entries over
-//! slices.
+//! Aggregates of a scan, such as `sum`: each shard computes a partial aggregate of its entries,
+//! and the router merges these. Sums are exact decimals, so that the result does not depend on
+//! the distribution of entries over slices.
 
 use std::cmp::Ordering;
 
@@ -21,14 +21,14 @@ pub enum AggregateFunction {
     Avg,
 }
 
-/// The state of one aggregate.
+/// The result of an aggregate over a part of the rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum PartialAggregate {
     /// The number of rows.
     Count(u64),
     /// The smallest or largest value so far; MISSING and NULL are ignored.
     Extreme {
-        /// True for the largest value.
+        /// True if the value is the largest, false if it is the smallest.
         greatest: bool,
         /// The value; `Value::Null` if there was no value.
         value: Value,
@@ -39,7 +39,8 @@ pub enum PartialAggregate {
         integers: i128,
         /// The sum of all other numbers.
         decimals: ExactDecimal,
-        /// The sum of all infinite terms: 0 without such terms, NaN if both signs occur.
+        /// The sum of all infinite terms: 0 without such terms, NaN if there are terms of both
+        /// signs.
         infinite: f64,
         /// The number of terms.
         count: u64,
@@ -47,7 +48,7 @@ pub enum PartialAggregate {
 }
 
 impl PartialAggregate {
-    /// Returns the state before the first value.
+    /// Creates the aggregate of no rows.
     pub fn new(function: AggregateFunction) -> Self {
         match function {
             AggregateFunction::Count => Self::Count(0),
@@ -99,7 +100,7 @@ impl PartialAggregate {
         }
     }
 
-    /// Merges another shard's state of the same aggregate.
+    /// Merges another shard's result of the same aggregate.
     pub fn merge(&mut self, other: &PartialAggregate) {
         match (self, other) {
             (Self::Count(mine), Self::Count(theirs)) => *mine += theirs,
@@ -122,7 +123,8 @@ impl PartialAggregate {
         }
     }
 
-    /// Returns the sum of infinite terms, which is then the complete sum; `None` if there are none.
+    /// Returns the sum of the infinite terms, which is then the complete sum; `None` if all terms
+    /// are finite.
     pub fn infinite_sum(&self) -> Option<f64> {
         match self {
             Self::Sum { infinite, .. } if *infinite != 0.0 => Some(*infinite),

@@ -26,8 +26,8 @@ impl From<NoResult> for Error {
     }
 }
 
-/// Returns the result of an operator. A MISSING operand gives MISSING, and any other operand that
-/// is not a number gives NULL.
+/// Returns the result of an operator. If an operand is MISSING, the result is MISSING; if one is
+/// not a number, the result is NULL.
 pub(super) fn arithmetic(op: ArithmeticOp, a: &Value, b: &Value) -> Result<Value, NoResult> {
     let (Value::Number(a), Value::Number(b)) = (a, b) else {
         let is_missing = matches!(a, Value::Missing) || matches!(b, Value::Missing);
@@ -81,7 +81,7 @@ pub(super) fn negated(number: Number) -> Number {
     }
 }
 
-/// The number without its sign.
+/// Returns the number without its sign.
 pub(super) fn absolute(number: Number) -> Number {
     match number.as_i128() {
         Some(n) => Number::from_i128(n.abs()),
@@ -97,7 +97,7 @@ pub(super) fn rounded_to_even(number: Number) -> Number {
     }
 }
 
-/// Converts a double to a number; returns `otherwise` for NaN.
+/// Converts a double to a number; NaN becomes `otherwise`.
 fn of_double(double: f64, otherwise: Number) -> Number {
     Number::from_double(double).unwrap_or(otherwise)
 }

@@ -13,8 +13,8 @@ use crate::nesting::recursive;
 use crate::value::Step;
 use crate::value::Value;
 
-/// An expression, evaluated for a document (index keys, included columns, `WHERE` of an index) or for an index entry
-/// (the filter of a scan, in which [`Expr::Column`] refers to the columns of the index).
+/// An expression over the fields of a document (index keys, included columns, `WHERE` of an
+/// index), or over the columns of an index entry (the filter of a scan).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub enum Expr {
@@ -24,9 +24,11 @@ pub enum Expr {
     Path(Vec<Step>),
     /// `META().id`, and the column `id` of an index.
     DocumentId,
-    /// Column n of the entry that a scan reads: the key parts first, then the included expressions.
+    /// The column with this number in an index entry: the key parts first, then the included
+    /// expressions.
     Column(u16),
-    /// Parameter n of a prepared statement, from 0; resolved before evaluation.
+    /// The parameter with this number of a prepared statement, from 0; replaced by its value
+    /// before the evaluation.
     Parameter(u16),
     /// The expression `NOT e`.
     Not(Box<Expr>),
@@ -87,13 +89,14 @@ pub enum Expr {
     Cast(Box<Expr>, ColumnType),
     /// A function call.
     Call(Function, Vec<Expr>),
-    /// `UNNEST(e)`: one key per distinct element; only as a whole key part of an index.
+    /// `UNNEST(e)`: one key per distinct element of an array; must be a complete key part of an
+    /// index.
     Unnest(Box<Expr>),
 }
 
 recursive!(Expr);
 
-/// The items of an `IN`.
+/// The items in the parentheses of an `IN`.
 pub type InList = LookUpList<Expr>;
 
 impl Item for Expr {
@@ -114,7 +117,7 @@ pub enum ArithmeticOp {
     Multiply,
     Divide,
     Modulo,
-    /// `/` of two integers, whose result is an integer: 7 / 2 is 3.
+    /// `/` with an integer result, for two integers: 7 / 2 is 3.
     DivideIntegers,
 }
 
@@ -131,7 +134,7 @@ pub enum CompareOp {
 }
 
 impl CompareOp {
-    /// Returns true if the operator is true for operands in this order.
+    /// Returns true if a comparison with this operator is true for operands of this order.
     pub fn holds(self, order: Ordering) -> bool {
         match self {
             Self::Eq => order.is_eq(),
@@ -143,7 +146,7 @@ impl CompareOp {
         }
     }
 
-    /// Returns the operator for exchanged operands: `<` for `>`, for example.
+    /// Returns the operator for exchanged operands: `>` for `<`, for example.
     pub fn mirrored(self) -> Self {
         match self {
             Self::Less => Self::Greater,
@@ -164,8 +167,8 @@ pub enum Function {
     Length,
     Coalesce,
     Abs,
-    /// Rounds a double to the nearest integer, and to the even one of two: the first step of a cast
-    /// of `float8` to an integer. The function has no name in SQL.
+    /// Rounds a double to the nearest integer, or to the even one if two are equally near: the
+    /// first step of a cast of `float8` to an integer. The function has no name in SQL.
     RoundToEven,
 }
 
@@ -188,7 +191,7 @@ pub enum ColumnType {
 }
 
 impl Expr {
-    /// The expressions directly inside this one.
+    /// Returns the expressions directly inside this one.
     pub fn children(&self) -> Vec<&Expr> {
         match self {
             Self::Literal(_)
@@ -211,7 +214,7 @@ impl Expr {
         test(self) || self.children().into_iter().any(|child| child.any(test))
     }
 
-    /// The number of operators and calls: all nodes except leaves.
+    /// Returns the number of operators and calls: all nodes except leaves.
     pub fn operators(&self) -> usize {
         let mut count = 0;
         self.any(&mut |expr| {

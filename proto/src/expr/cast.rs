@@ -54,17 +54,17 @@ pub fn cast(value: &Value, to: ColumnType) -> Result<Value, CastFailure> {
 }
 
 impl CastFailure {
-    /// The error for a value that cannot be converted.
+    /// Returns the error for a value that cannot be converted to a type.
     pub fn error(self, value: &Value, to: ColumnType) -> Error {
         let name = to.name();
         match self {
             Self::Invalid => Error::new(
                 ErrorCode::InvalidText,
-                format!("{} is not a valid {name}", shown(value)),
+                format!("{} is not a valid {name}", shortened_text(value)),
             ),
             Self::OutOfRange => Error::new(
                 ErrorCode::OutOfRange,
-                format!("{} is out of range for type {name}", shown(value)),
+                format!("{} is out of range for type {name}", shortened_text(value)),
             ),
             Self::NotANumber => not_a_number(),
         }
@@ -80,7 +80,7 @@ pub(super) fn not_a_number() -> Error {
 const SHOWN_CHARS: usize = 60;
 
 /// Returns a value as text for an error, shortened if it is long.
-fn shown(value: &Value) -> String {
+fn shortened_text(value: &Value) -> String {
     let text = value::text(value).unwrap_or("NULL".into());
     let begins: String = text.chars().take(SHOWN_CHARS).collect();
     let more = if begins.len() < text.len() { "…" } else { "" };
@@ -156,15 +156,16 @@ fn to_number(value: &Value) -> Result<Number, CastFailure> {
             let text = trim(text);
             match Number::parse_sql(text) {
                 Some(number) => Ok(number),
-                None => special(text),
+                None => parse_infinity(text),
             }
         }
         _ => Err(CastFailure::Invalid),
     }
 }
 
-/// Parses a text that denotes a number which is not finite; an error for NaN and for other texts.
-fn special(text: &str) -> Result<Number, CastFailure> {
+/// Parses a text that denotes an infinite number. Returns an error for NaN and for any other
+/// text.
+fn parse_infinity(text: &str) -> Result<Number, CastFailure> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text).to_ascii_lowercase();
     match unsigned.as_str() {
         "inf" | "infinity" => {
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_no_type_has_is_told_from_one_that_is_too_large() {
+    fn invalid_and_out_of_range_differ() {
         use CastFailure::{Invalid, NotANumber, OutOfRange};
         use ColumnType::*;
         for (value, to, unfit) in [

@@ -1,24 +1,24 @@
 //! The cost of an evaluation, counted while it runs.
 //!
 //! The work of an evaluation depends on the statement: `LIKE` over a long text, `IN` with many
-//! values, a cast of a large array. An evaluation therefore counts its work in a [`CostMeter`] and
-//! ends at the meter's limit. The count depends on the expression and its values alone, never on a
-//! clock, so that all copies of a slice make equal decisions. Callers add up the cost of their
-//! evaluations, and yield to other tasks accordingly.
+//! values, a cast of a large array. An evaluation therefore counts its work in a [`CostMeter`]
+//! and ends at the meter's limit. The count depends on the expression and its values alone, never
+//! on a clock, so that all copies of a slice make equal decisions. Callers add up the cost of
+//! their evaluations, and yield to other tasks accordingly.
 //!
-//! The unit of cost is the work of reading one byte of text, about a nanosecond of a release build.
-//! Errors call it a *step*.
+//! The unit of cost is the work of reading one byte of text, about a nanosecond of a release
+//! build. Error messages call the unit a *step*.
 
 use std::cell::Cell;
 
 use crate::value::Value;
 use crate::{Error, ErrorCode};
 
-/// Limit of the cost of one evaluation for one document or entry: some ten milliseconds, which is
-/// not noticeable, and enough for several reads of the longest document.
+/// The limit of the cost of one evaluation, for one document or entry. The limit is some ten
+/// milliseconds of work, and enough for several reads of the longest document.
 pub const EVALUATION_COST_MAX: u64 = 10_000_000;
 
-/// The cost of an operator or operand, whatever its size.
+/// The basic cost of an operator or operand, to which the size of its values is added.
 pub(super) const NODE_COST: u64 = 16;
 
 /// A counter of the cost of evaluations, with a limit.
@@ -28,10 +28,10 @@ pub struct CostMeter {
     max: u64,
 }
 
-/// An evaluation that would cost more than its limit.
+/// The error of an evaluation that would cost more than its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooCostly {
-    /// The limit.
+    /// The limit of the cost.
     pub cost_max: u64,
 }
 
@@ -46,12 +46,12 @@ impl CostMeter {
         Self::with_max(EVALUATION_COST_MAX)
     }
 
-    /// The cost so far.
+    /// Returns the cost so far.
     pub fn spent(&self) -> u64 {
         self.spent.get()
     }
 
-    /// Adds a cost; returns an error above the limit.
+    /// Adds a cost; returns an error if the sum is above the limit.
     pub fn add(&self, cost: u64) -> Result<(), TooCostly> {
         let spent = self.spent.get().saturating_add(cost);
         self.spent.set(spent);
@@ -65,7 +65,7 @@ impl CostMeter {
 
     /// Adds the cost of reading a complete value.
     pub fn add_value(&self, value: &Value) -> Result<(), TooCostly> {
-        self.add(weight(value))
+        self.add(reading_cost(value))
     }
 }
 
@@ -81,23 +81,24 @@ impl From<TooCostly> for Error {
 }
 
 /// Returns the cost of reading a complete value.
-fn weight(value: &Value) -> u64 {
+fn reading_cost(value: &Value) -> u64 {
     match value {
         Value::String(text) => text.len() as u64,
-        Value::Array(items) => items.iter().map(|item| NODE_COST + weight(item)).sum(),
-        Value::Object(object) => {
-            object.iter().map(|(name, value)| NODE_COST + name.len() as u64 + weight(value)).sum()
-        }
+        Value::Array(items) => items.iter().map(|item| NODE_COST + reading_cost(item)).sum(),
+        Value::Object(object) => object
+            .iter()
+            .map(|(name, value)| NODE_COST + name.len() as u64 + reading_cost(value))
+            .sum(),
         _ => 1,
     }
 }
 
-/// Returns the cost of a comparison, which ends at the end of the shorter value.
+/// Returns the cost of comparing two values, which ends at the end of the shorter one.
 pub(super) fn comparison_cost(a: &Value, b: &Value) -> u64 {
     match (a, b) {
         (Value::String(a), Value::String(b)) => a.len().min(b.len()) as u64,
         (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => {
-            weight(a).min(weight(b))
+            reading_cost(a).min(reading_cost(b))
         }
         _ => 1,
     }

@@ -30,20 +30,21 @@ use crate::value::{MISSING, NULL, Value, compare};
 
 /// The document or index entry for which an expression is evaluated.
 pub trait Scope {
-    /// Returns the value at the end of a path into the document; MISSING if the path leads nowhere.
+    /// Returns the value at the end of a path into the document; MISSING if there is none.
     fn path<'a>(&'a self, steps: &[Step]) -> Cow<'a, Value>;
-    /// The id of the document, without type or quotes.
+    /// Returns the id of the document, without type or quotes.
     fn document_id(&self) -> &str;
-    /// Returns column n of the entry: the key parts first, then the included expressions; MISSING
-    /// if there is no such column.
+    /// Returns the column with number `n` of the entry: the key parts first, then the included
+    /// expressions. Returns MISSING if there is no such column.
     fn column(&self, n: u16) -> Cow<'_, Value>;
-    /// Returns the cost of reading column n, or the document's id, if it must be decoded.
+    /// Returns the cost of reading the column with this number, or the document's id, if it must
+    /// be decoded.
     fn column_cost(&self, _: u16) -> u64 {
         1
     }
 }
 
-/// A scope of a document: paths lead into it, and it has no columns.
+/// A document as the scope of an evaluation; it has no columns.
 #[derive(Clone, Copy)]
 pub struct DocumentScope<'d> {
     /// The document's id.
@@ -71,7 +72,8 @@ impl Scope for DocumentScope<'_> {
 pub enum EvalError {
     /// The evaluation exceeds its cost limit.
     TooCostly(TooCostly),
-    /// A value of a query cannot be computed. Never occurs in an evaluation for a definition.
+    /// A value in a query cannot be computed, such as a division by zero. Does not occur for
+    /// index definitions, in which such a value is NULL.
     Failed(Box<Error>),
 }
 
@@ -101,18 +103,17 @@ pub struct Evaluation<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    /// Creates an evaluation for the definition of an index: values that cannot be computed are
-    /// NULL.
+    /// Creates an evaluation for an index definition: a value that cannot be computed is NULL.
     pub fn of_definition(scope: &'a dyn Scope, cost: &'a CostMeter) -> Self {
         Self { scope, cost, is_strict: false }
     }
 
-    /// Creates an evaluation for a query: values that cannot be computed are errors.
+    /// Creates an evaluation for a query: a value that cannot be computed is an error.
     pub fn of_query(scope: &'a dyn Scope, cost: &'a CostMeter) -> Self {
         Self { scope, cost, is_strict: true }
     }
 
-    /// Returns the value of an expression; an error also if its cost exceeds the limit.
+    /// Returns the value of an expression. Returns an error too if its cost exceeds the limit.
     pub fn eval(self, expr: &'a Expr) -> EvalResult<Cow<'a, Value>> {
         self.cost.add(NODE_COST)?;
         Ok(match expr {
@@ -133,12 +134,12 @@ impl<'a> Evaluation<'a> {
         })
     }
 
-    /// Returns the truth of a predicate, `None` if it is unknown; an error also if its cost exceeds
-    /// the limit.
+    /// Returns whether a predicate is true; `None` if that is unknown. Returns an error too if
+    /// its cost exceeds the limit.
     pub fn truth(self, expr: &'a Expr) -> EvalResult<Option<bool>> {
         match expr {
-            Expr::And(list) => self.decide(list, false),
-            Expr::Or(list) => self.decide(list, true),
+            Expr::And(list) => self.and_or(list, false),
+            Expr::Or(list) => self.and_or(list, true),
             Expr::Not(inner) => Ok(self.truth(inner)?.map(|truth| !truth)),
             Expr::Compare(op, l, r) => {
                 let (l, r) = (self.eval(l)?, self.eval(r)?);
@@ -165,7 +166,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Evaluates the operators whose result is a new value.
+    /// Evaluates an operator or call whose result is a new value, not a part of its operands.
     fn compute(self, expr: &'a Expr) -> EvalResult<Value> {
         match expr {
             Expr::DocumentId => {
@@ -183,9 +184,9 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Returns the result of a computation without a value: an error in a query, NULL in a
-    /// definition.
-    fn failed(self, error: impl FnOnce() -> Error) -> EvalResult<Value> {
+    /// Returns the result of a computation that has no value: `error` in a query, NULL in an
+    /// index definition.
+    fn value_or_error(self, error: impl FnOnce() -> Error) -> EvalResult<Value> {
         match self.is_strict {
             true => Err(EvalError::Failed(Box::new(error()))),
             false => Ok(Value::Null),
@@ -195,13 +196,13 @@ impl<'a> Evaluation<'a> {
     fn arithmetic(self, op: ArithmeticOp, l: &'a Expr, r: &'a Expr) -> EvalResult<Value> {
         let l = self.eval(l)?;
         let r = self.eval(r)?;
-        arithmetic(op, &l, &r).or_else(|reason| self.failed(|| reason.into()))
+        arithmetic(op, &l, &r).or_else(|reason| self.value_or_error(|| reason.into()))
     }
 
     fn cast(self, inner: &'a Expr, to: ColumnType) -> EvalResult<Value> {
         let value = self.eval(inner)?;
         self.cost.add_value(&value)?;
-        cast(&value, to).or_else(|unfit| self.failed(|| unfit.error(&value, to)))
+        cast(&value, to).or_else(|unfit| self.value_or_error(|| unfit.error(&value, to)))
     }
 
     fn call(self, function: Function, argument: &'a Expr) -> EvalResult<Value> {
@@ -210,9 +211,9 @@ impl<'a> Evaluation<'a> {
         Ok(call(function, &value))
     }
 
-    /// Returns the result of `AND` (`deciding` is false) or `OR` (`deciding` is true) of a list of
-    /// terms; a term with the result `deciding` decides it.
-    fn decide(self, list: &'a [Expr], deciding: bool) -> EvalResult<Option<bool>> {
+    /// Returns the result of a list of terms that are joined by `AND` (`deciding` is false) or by
+    /// `OR` (`deciding` is true). One term with the value `deciding` decides the result.
+    fn and_or(self, list: &'a [Expr], deciding: bool) -> EvalResult<Option<bool>> {
         let mut result = Some(!deciding);
         for expr in list {
             match self.truth(expr)? {
@@ -284,8 +285,9 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// Returns the result for an operand of a wrong type: MISSING for MISSING, otherwise NULL.
-fn unfit(operand: &Value) -> Value {
+/// Returns the result of an operator whose operand has a wrong type: MISSING for MISSING,
+/// otherwise NULL.
+fn wrong_type_result(operand: &Value) -> Value {
     if matches!(operand, Value::Missing) { Value::Missing } else { Value::Null }
 }
 
@@ -299,14 +301,14 @@ fn call(function: Function, argument: &Value) -> Value {
         (Function::RoundToEven, value) => value.clone(),
         (Function::Coalesce, value) if !value.is_absent() => value.clone(),
         (Function::Coalesce, _) => Value::Null,
-        _ => unfit(argument),
+        _ => wrong_type_result(argument),
     }
 }
 
 fn negate(operand: &Value) -> Value {
     match operand {
         Value::Number(number) => Value::Number(negated(*number)),
-        other => unfit(other),
+        other => wrong_type_result(other),
     }
 }
 

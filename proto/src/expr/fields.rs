@@ -1,5 +1,5 @@
-//! The fields of a document that expressions read. An evaluation parses only these: a document has many fields, and
-//! an index reads a few.
+//! The top-level fields of a document that expressions read. A document has many fields and an
+//! index reads a few, so only these are parsed.
 
 use super::ast::Expr;
 use crate::value::path::Step;
@@ -7,7 +7,7 @@ use crate::value::path::Step;
 /// The fields of a document that some expressions read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fields {
-    /// All fields: an expression reads the complete document.
+    /// All fields, because an expression reads the complete document.
     All,
     /// The fields of these names, sorted.
     Only(Vec<String>),
@@ -45,7 +45,7 @@ impl Fields {
         expr.children().into_iter().for_each(|child| self.add(child));
     }
 
-    /// Adds other fields.
+    /// Adds the fields of `others`.
     pub fn add_all(&mut self, others: Self) {
         match (&mut *self, others) {
             (Self::All, _) => {}
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_step_of_each_path_counts_wherever_it_stands() {
+    fn the_first_step_of_each_path_is_a_field() {
         let both = Expr::And(vec![
             Expr::Not(Box::new(path(&["b", "x"]))),
             Expr::Call(super::super::Function::Lower, vec![path(&["a"]), path(&["b"])]),

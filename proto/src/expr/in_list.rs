@@ -1,7 +1,9 @@
-//! The values of an `IN`: a look-up among its constants takes `log n` steps.
+//! The list of values of an `IN`. The constants in it are sorted, so that a look-up among `n` of
+//! them takes `log n` steps.
 //!
-//! The list keeps its items as they were written. The first look-up sorts the constants once, and
-//! stores their positions; items that are not constants are evaluated one after the other.
+//! The list keeps its items in the order of the statement. The first look-up sorts the constants,
+//! and stores the sorted positions. Items that are not constants are evaluated one after the
+//! other.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -11,15 +13,15 @@ use serde::{Deserialize, Serialize};
 use super::cost::{CostMeter, TooCostly, comparison_cost};
 use crate::value::{NULL, Value, compare};
 
-/// The items of an `IN`. It is as small as a pointer, because every recursive function over expressions has several of them
-/// in its stack frame.
+/// The list of items of an `IN`. Boxed to the size of a pointer, because every recursive function
+/// over expressions has several lists in its stack frame.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LookUpList<T>(Box<Items<T>>);
 
-/// An item of a list that may be a constant.
+/// An item of an `IN` list, which may be a constant.
 pub trait Item {
-    /// The value of the item, if it is a constant.
+    /// Returns the value of the item if it is a constant.
     fn constant(&self) -> Option<&Value>;
 }
 
@@ -27,12 +29,12 @@ pub trait Item {
 #[serde(transparent)]
 struct Items<T> {
     items: Vec<T>,
-    /// Positions that are computed from the items at the first look-up.
+    /// The positions of constants and other items, computed at the first look-up.
     #[serde(skip)]
     places: OnceLock<Places>,
 }
 
-/// The positions of a list's items by kind.
+/// The positions in a list of its constants, and of its other items.
 #[derive(Clone, Debug, Default)]
 struct Places {
     /// The positions of the constants, in the order of their values.
@@ -42,19 +44,19 @@ struct Places {
 }
 
 impl<T: Item> LookUpList<T> {
-    /// Takes the items out.
+    /// Returns the items of the list.
     pub fn into_items(self) -> Vec<T> {
         self.0.items
     }
 
-    /// Returns the items, for changes by the caller.
+    /// Returns the items for changes; the stored positions are dropped.
     pub fn items_mut(&mut self) -> &mut Vec<T> {
         self.0.places = OnceLock::new();
         &mut self.0.items
     }
 
-    /// Sorts a list of constants and removes repeated ones, which changes no result. Other lists
-    /// are not changed.
+    /// Sorts the list and removes repeated items if all items are constants, which does not
+    /// change the result of an `IN`.
     pub fn normalize(&mut self) {
         if self.0.items.iter().all(|item| item.constant().is_some()) {
             let items = self.items_mut();
@@ -63,13 +65,13 @@ impl<T: Item> LookUpList<T> {
         }
     }
 
-    /// The items that are not constants.
+    /// Returns the items that are not constants.
     pub(super) fn others(&self) -> impl Iterator<Item = &T> {
         self.places().others.iter().map(|at| &self.0.items[*at as usize])
     }
 
-    /// Returns true if a constant equals the value, which must be neither NULL nor MISSING; `None`
-    /// (unknown) if none does and one has another type.
+    /// Looks for a constant that equals the value, which must be neither NULL nor MISSING.
+    /// Returns `None` (unknown) if none is equal and one is of another type.
     pub(super) fn has_constant(
         &self,
         value: &Value,

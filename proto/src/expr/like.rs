@@ -1,11 +1,11 @@
-//! `LIKE`: `%` matches any run of characters, `_` one character, `\` makes the next character
-//! literal (a `\` at the very end is literal itself).
+//! `LIKE`: `%` matches any sequence of characters, `_` one character, and `\` makes the next
+//! character literal. A `\` at the very end is literal itself.
 //!
-//! The pattern is a sequence of *segments* between its `%`. The first segment must match at the
-//! beginning of the text, the last one at its end, and each other segment at its first match after
-//! the previous segment: if the rest fails after the first match, it fails after a later one too. A
-//! segment without `_` is found by a search that is linear whatever the text. A segment with `_` is
-//! tried at each place, which is linear for most texts; for other texts the cost limit ends it.
+//! The `%` of a pattern separate its *segments*. The first segment must match at the beginning of
+//! the text, the last one at its end. Every other segment is matched at its first match after the
+//! previous segment; a later match could not help, since it leaves less text for the rest. A
+//! segment without `_` is found by a search in linear time. A segment with `_` is tried at each
+//! position, which is linear for most texts; for other texts the cost limit ends the search.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use super::cost::{CostMeter, TooCostly};
 pub(super) fn matches(text: &str, pattern: &str, cost: &CostMeter) -> Result<bool, TooCostly> {
     cost.add_bytes(pattern.len())?;
     let (first, rest) = split(pattern);
-    let Some(at) = match_here(text, first, cost)? else { return Ok(false) };
+    let Some(at) = match_at_begin(text, first, cost)? else { return Ok(false) };
     let mut text = &text[at..];
     let Some(mut rest) = rest else { return Ok(text.is_empty()) };
     loop {
@@ -42,7 +42,7 @@ fn split(pattern: &str) -> (&str, Option<&str>) {
     (pattern, None)
 }
 
-/// The characters of a segment; `None` matches any character.
+/// Returns the characters of a segment; `None` stands for `_`, which matches any character.
 fn tokens(segment: &str) -> impl Iterator<Item = Option<char>> {
     let mut chars = segment.chars();
     std::iter::from_fn(move || match chars.next()? {
@@ -52,16 +52,16 @@ fn tokens(segment: &str) -> impl Iterator<Item = Option<char>> {
     })
 }
 
-/// Returns the text of a segment without `_`; `None` if it has one.
-fn plain(segment: &str) -> Option<Cow<'_, str>> {
+/// Returns the literal text of a segment; `None` if it contains `_`.
+fn literal_text(segment: &str) -> Option<Cow<'_, str>> {
     match segment.contains(['_', '\\']) {
         false => Some(Cow::Borrowed(segment)),
         true => tokens(segment).collect::<Option<String>>().map(Cow::Owned),
     }
 }
 
-/// Returns the end of the segment's match if it matches at the beginning of the text.
-fn match_here(text: &str, segment: &str, cost: &CostMeter) -> Result<Option<usize>, TooCostly> {
+/// Returns the end of the match if the segment matches at the beginning of the text.
+fn match_at_begin(text: &str, segment: &str, cost: &CostMeter) -> Result<Option<usize>, TooCostly> {
     let mut chars = text.chars();
     for (n, token) in tokens(segment).enumerate() {
         match (chars.next(), token) {
@@ -76,12 +76,12 @@ fn match_here(text: &str, segment: &str, cost: &CostMeter) -> Result<Option<usiz
 
 /// Returns the end of the segment's first match in the text.
 fn find(text: &str, segment: &str, cost: &CostMeter) -> Result<Option<usize>, TooCostly> {
-    if let Some(plain) = plain(segment) {
+    if let Some(plain) = literal_text(segment) {
         let end = text.find(&*plain).map(|at| at + plain.len());
         return cost.add_bytes(end.unwrap_or(text.len())).map(|()| end);
     }
     for (at, _) in text.char_indices() {
-        if let Some(length) = match_here(&text[at..], segment, cost)? {
+        if let Some(length) = match_at_begin(&text[at..], segment, cost)? {
             return Ok(Some(at + length));
         }
     }
@@ -91,7 +91,7 @@ fn find(text: &str, segment: &str, cost: &CostMeter) -> Result<Option<usize>, To
 fn ends_with(text: &str, segment: &str, cost: &CostMeter) -> Result<bool, TooCostly> {
     let Some(last) = tokens(segment).count().checked_sub(1) else { return Ok(true) };
     let Some((at, _)) = text.char_indices().rev().nth(last) else { return Ok(false) };
-    Ok(match_here(&text[at..], segment, cost)?.is_some())
+    Ok(match_at_begin(&text[at..], segment, cost)?.is_some())
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Expressions: the tree, its SQL text, its evaluation and its cost, and aggregates.
+//! Expressions over documents and index entries: the tree, its SQL text, its evaluation and its
+//! cost; and aggregates.
 
 pub mod aggregate;
 mod arithmetic;
@@ -14,4 +15,4 @@ mod text;
 pub use ast::{ArithmeticOp, ColumnType, CompareOp, Expr, Function, InList};
 pub use fields::Fields;
 pub use in_list::LookUpList;
-pub use text::{RESERVED, number_of};
+pub use text::{RESERVED, literal_number};

@@ -1,4 +1,4 @@
-//! Conversion of expressions to SQL text, with parentheses only where the parser needs them.
+//! Writes expressions as SQL text, with parentheses only where the parser needs them.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -7,7 +7,7 @@ use crate::value::Step;
 use crate::value::Value;
 use crate::value::is_number;
 
-/// An expression with the names of the columns that it refers to, for display.
+/// An expression with the names of its columns, for display.
 struct ExprText<'a> {
     expr: &'a Expr,
     columns: &'a [String],
@@ -59,10 +59,10 @@ fn binding(expr: &Expr) -> Binding {
         Expr::Negate(_) => Binding::Negate,
         // A negative literal reads back as a negation.
         Expr::Literal(Value::Number(n)) if n.as_f64() < 0.0 => Binding::Negate,
-        Expr::Cast(..) if number_of(expr).is_some_and(|text| text.starts_with('-')) => {
+        Expr::Cast(..) if literal_number(expr).is_some_and(|text| text.starts_with('-')) => {
             Binding::Negate
         }
-        Expr::Cast(..) if number_of(expr).is_some() => Binding::Leaf,
+        Expr::Cast(..) if literal_number(expr).is_some() => Binding::Leaf,
         Expr::Cast(..) => Binding::Cast,
         Expr::Call(Function::RoundToEven, arguments) => {
             arguments.first().map_or(Binding::Leaf, binding)
@@ -79,8 +79,8 @@ impl Display for ExprText<'_> {
     }
 }
 
-/// A printer that appends to a string instead of a formatter: formatting machinery between the
-/// levels would make the stack frames of a deep expression large.
+/// A printer that appends to a string. A formatter instead would make the stack frames of a deep
+/// expression large.
 struct Printer<'a> {
     columns: &'a [String],
     out: String,
@@ -127,7 +127,7 @@ impl Printer<'_> {
                 self.push(")");
             }
             Expr::Negate(e) => self.prefixed("-", e, Binding::Cast),
-            Expr::Cast(..) if let Some(text) = number_of(expr) => self.push(text),
+            Expr::Cast(..) if let Some(text) = literal_number(expr) => self.push(text),
             Expr::Cast(e, to) => {
                 self.operand(e, Binding::Cast);
                 self.push("::");
@@ -161,6 +161,7 @@ impl Printer<'_> {
         self.operand(operand, binding);
     }
 
+    /// Appends `operand IS [NOT] state`.
     fn test(&mut self, operand: &Expr, negated: bool, state: &str) {
         self.operand(operand, Binding::Compare);
         self.push(if negated { " IS NOT " } else { " IS " });
@@ -296,9 +297,9 @@ pub const RESERVED: [&str; 44] = [
     "with",
 ];
 
-/// Returns the text of a literal number that differs from the text of its value, such as `1.50`;
-/// the parser keeps it as a text with a cast.
-pub fn number_of(expr: &Expr) -> Option<&str> {
+/// Returns the text of a literal number that was written differently from its value, such as
+/// `1.50`. The parser keeps such a number as a text with a cast.
+pub fn literal_number(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Cast(inner, ColumnType::Numeric) => match &**inner {
             Expr::Literal(Value::String(text)) if is_number(text) => Some(text),
@@ -308,17 +309,17 @@ pub fn number_of(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// True if the text of an expression begins with a literal number.
+/// Returns true if the text of an expression begins with a literal number.
 fn begins_with_number(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(Value::Number(_)) => true,
-        Expr::Cast(inner, _) => number_of(expr).is_some() || begins_with_number(inner),
+        Expr::Cast(inner, _) => literal_number(expr).is_some() || begins_with_number(inner),
         Expr::Call(Function::RoundToEven, arguments) => arguments.iter().any(begins_with_number),
         _ => false,
     }
 }
 
-/// True if the name needs no quotes.
+/// Returns true if a name needs no quotes.
 fn is_plain(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')

@@ -1,10 +1,10 @@
 //! Admission control: limits the number of concurrent jobs and their total memory. Further jobs
 //! wait in order of arrival, each until its own deadline.
 //!
-//! A permit consists of two reservations, one of the places for jobs, and bytes, taken in this
-//! order. A job that waits for bytes therefore already has a place, and all jobs that wait for a
-//! place come after it: no job overtakes another, and a large job runs when the jobs before it have
-//! ended. A job with a permit that waits for another job must release the permit; otherwise two
+//! A permit to run consists of two reservations: first a place among the concurrent jobs, then
+//! bytes of memory. A job that waits for bytes therefore already has a place, and all later jobs
+//! wait for a place. So no job overtakes another, and a large job runs when the jobs before it
+//! have ended. A job that waits for another job must first release its permit; otherwise two
 //! services that wait for each other's permits would deadlock.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorCode, Result};
 /// The limits of an admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdmissionLimits {
-    /// The kind and place of the jobs, for messages: "shard scans on node 7".
+    /// The kind of jobs and their node, for messages: "shard scans on node 7".
     pub what: String,
     /// Maximum number of concurrent jobs (`scans_max`).
     pub count_max: usize,
@@ -54,12 +54,12 @@ pub struct Permit {
     _place: OwnedSemaphorePermit,
 }
 
-/// The state of an admission, for status and metrics.
+/// The counters of an admission control, for status and metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdmissionStatus {
     /// The number of running jobs.
     pub running: u64,
-    /// Maximum of `running`.
+    /// The limit of `running`.
     pub running_max: u64,
     /// The number of waiting jobs.
     pub waiting: u64,
@@ -70,7 +70,7 @@ pub struct AdmissionStatus {
     pub refused: u64,
     /// Memory reserved by running jobs, in bytes.
     pub bytes: u64,
-    /// Maximum of `bytes`.
+    /// The limit of `bytes`.
     pub bytes_max: u64,
 }
 
@@ -105,8 +105,8 @@ impl Admission {
         }))
     }
 
-    /// Returns a permit if that needs no wait, otherwise `None`; `OverLimit` if `bytes` exceeds the
-    /// limit of one job.
+    /// Returns a permit if one is free now, otherwise `None`. Returns `OverLimit` if `bytes`
+    /// exceeds the limit of one job.
     pub fn try_admit(&self, bytes: usize) -> Result<Option<Permit>> {
         self.check(bytes)?;
         let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else { return Ok(None) };
@@ -114,8 +114,8 @@ impl Admission {
         Ok(Some(self.permit(place, room, bytes)))
     }
 
-    /// Waits for a place and for `bytes`. `OverLimit` if `bytes` exceeds the limit of one job,
-    /// `TooBusy` when the deadline passes.
+    /// Waits for a place among the concurrent jobs and for `bytes` of memory. Returns `OverLimit`
+    /// if `bytes` exceeds the limit of one job, `TooBusy` when the deadline passes.
     pub async fn admit(&self, bytes: usize, deadline: Instant) -> Result<Permit> {
         let shared = &self.0;
         if let Some(permit) = self.try_admit(bytes)? {
@@ -126,7 +126,7 @@ impl Admission {
         let place = timeout_at(deadline, Arc::clone(&shared.places).acquire_owned()).await;
         let Ok(Ok(place)) = place else {
             let most = format!("{} run", shared.limits.count_max);
-            return Err(self.too_busy(&most, "scans_max"));
+            return Err(self.too_busy_error(&most, "scans_max"));
         };
         let Ok(room) = timeout_at(deadline, shared.bytes.reserve(bytes)).await else {
             let held = format!(
@@ -135,11 +135,12 @@ impl Admission {
                 shared.held_bytes.load(Ordering::Relaxed) / 1024,
                 shared.limits.bytes_max / 1024
             );
-            return Err(self.too_busy(&held, "scan_memory_total_mb"));
+            return Err(self.too_busy_error(&held, "scan_memory_total_mb"));
         };
         Ok(self.permit(place, room, bytes))
     }
 
+    /// Combines the two reservations of a job into its permit, and counts the job.
     fn permit(&self, place: OwnedSemaphorePermit, room: Reservation, bytes: usize) -> Permit {
         let shared = Arc::clone(&self.0);
         shared.running.fetch_add(1, Ordering::Relaxed);
@@ -148,6 +149,7 @@ impl Admission {
         Permit { shared, held_bytes: bytes as u64, _room: room, _place: place }
     }
 
+    /// Returns an error if a job needs more memory than one job may have.
     fn check(&self, bytes: usize) -> Result<()> {
         let limits = &self.0.limits;
         if bytes <= limits.bytes_each_max {
@@ -165,19 +167,21 @@ impl Admission {
         ))
     }
 
-    fn too_busy(&self, most: &str, setting: &str) -> Error {
+    /// Returns the error of a job whose deadline has passed. `most` names the limit that was
+    /// reached, and `setting` the setting of that limit.
+    fn too_busy_error(&self, most: &str, setting: &str) -> Error {
         self.0.refused.fetch_add(1, Ordering::Relaxed);
         let message = format!("{}: {most}, and there was no room in time", self.0.limits.what);
         Error::new(ErrorCode::TooBusy, message)
             .with_hint(format!("come again later, or raise the setting {setting}"))
     }
 
-    /// True if a job waits.
+    /// Returns true if a job waits.
     pub fn has_waiting(&self) -> bool {
         self.0.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// The current state.
+    /// Returns the current counters.
     pub fn status(&self) -> AdmissionStatus {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         AdmissionStatus {

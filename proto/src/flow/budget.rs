@@ -1,10 +1,11 @@
-//! A memory budget in bytes: a task reserves memory before it uses it, and waits in order of arrival until there is room.
+//! A memory budget in bytes: a task reserves memory before it uses it, and waits in order of
+//! arrival until enough of the budget is free.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The unit of account in bytes; a reservation is rounded up to it.
+/// The unit of reservations in bytes; each reservation is rounded up to it.
 const UNIT_BYTES: usize = 1024;
 
 /// A budget of bytes; clones share it.
@@ -21,7 +22,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Releases all but `bytes` of the reserved bytes.
+    /// Releases all but `bytes` of the reservation.
     pub fn shrink_to(&mut self, bytes: usize) {
         let kept_units = bytes.div_ceil(UNIT_BYTES).max(1);
         let given_back = self.permit.num_permits().saturating_sub(kept_units);
@@ -41,8 +42,9 @@ impl Budget {
         u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).clamp(1, self.total_units)
     }
 
-    /// Waits for room and reserves it. A request for more than the complete budget is granted when
-    /// nothing else is reserved, so that a very large item is possible, alone.
+    /// Waits until `bytes` are free, and reserves them. A request for more than the complete
+    /// budget is granted when nothing else is reserved, so that a single very large item is
+    /// possible.
     pub async fn reserve(&self, bytes: usize) -> Reservation {
         let permit = Arc::clone(&self.units)
             .acquire_many_owned(self.units(bytes))
@@ -51,13 +53,13 @@ impl Budget {
         Reservation { permit }
     }
 
-    /// Reserves room without waiting; `None` if there is not enough.
+    /// Reserves bytes without waiting; `None` if too few are free.
     pub fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
         let permit = Arc::clone(&self.units).try_acquire_many_owned(self.units(bytes)).ok()?;
         Some(Reservation { permit })
     }
 
-    /// The number of free bytes.
+    /// Returns the number of free bytes.
     pub fn free_bytes(&self) -> usize {
         self.units.available_permits() * UNIT_BYTES
     }

@@ -1,7 +1,7 @@
-//! A channel bounded by the bytes of its items instead of their number: a sender waits until there
-//! is room for the next item. An item larger than the limit is sent when the channel is empty. Each
-//! item counts as at least the unit of [`Budget`], so that the number of small items is bounded
-//! too.
+//! A channel that is bounded by the bytes of its items instead of their number. A sender waits
+//! until the next item fits within the limit. An item larger than the limit is sent when the
+//! channel is empty. Each item counts as at least the unit of [`Budget`], so that the number of
+//! small items is bounded too.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,13 +11,13 @@ use tokio::sync::mpsc;
 
 use super::budget::{Budget, Reservation};
 
-/// The sending end, which waits for room.
+/// The sending end, which waits when the channel is full.
 pub struct ByteSender<T> {
     items: mpsc::UnboundedSender<(T, Reservation)>,
     room: Budget,
 }
 
-/// The receiving end, which frees room by receiving items.
+/// The receiving end; each received item frees its bytes for the sender.
 pub struct ByteReceiver<T> {
     items: mpsc::UnboundedReceiver<(T, Reservation)>,
 }
@@ -33,7 +33,7 @@ pub fn byte_channel<T>(bytes_max: usize) -> (ByteSender<T>, ByteReceiver<T>) {
 }
 
 impl<T> ByteSender<T> {
-    /// Waits for room and sends an item of `bytes` bytes.
+    /// Waits until `bytes` bytes of the channel are free, and sends an item of that size.
     pub async fn send(&self, item: T, bytes: usize) -> Result<(), ReceiverGone> {
         let room = match self.room.try_reserve(bytes) {
             Some(room) => room,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_item_above_the_bound_passes_alone_and_light_ones_are_bounded_too() {
+    async fn large_items_pass_alone_and_small_ones_count() {
         let (sender, mut receiver) = byte_channel(4096);
         sender.send(0, 1 << 30).await.unwrap();
         assert!(sender.send(1, 1).now_or_never().is_none(), "the message is alone");

@@ -1,22 +1,24 @@
-//! The assignment of a bucket's vbuckets to projectors, and the hand-over of a vbucket from one to
-//! another.
+//! The assignment of a bucket's vbuckets to projectors, and the hand-over of a vbucket from one
+//! projector to another.
 //!
-//! The vbuckets of a bucket may be spread over several projectors; each vbucket has one *owner*. A
-//! hand-over transfers a vbucket to another projector:
+//! The vbuckets of a bucket may be spread over several projectors; each vbucket has one *owner*.
+//! A hand-over transfers a vbucket to another projector, its target:
 //!
-//! 1. The catalog lists the transfer (`VbucketAssignment::transfers`). The target copies the
-//!    vbucket's log from the owner; if the log was purged, it copies the purge point, the
-//!    documents, and the log after the purge point.
-//! 2. The owner *releases* the vbucket: it durably refuses further mutations of the vbucket, and
-//!    its streams end the vbucket with STREAM_END at its last mutation.
-//! 3. The target copies the remaining mutations, and requests ownership from the coordinator.
-//! 4. When the catalog names the target as the owner, the target accepts mutations, and its streams
-//!    begin the vbucket with STREAM_BEGIN where the old owner's streams ended it. The old owner
-//!    removes its copy.
+//! - Step 1: the catalog lists the transfer (`VbucketAssignment::transfers`). The target copies
+//!   the vbucket's log from the owner. If the beginning of the log was purged, the target copies
+//!   the purge point, the documents, and the log after the purge point.
+//! - Step 2: the owner *releases* the vbucket: it durably refuses further mutations of the
+//!   vbucket, and its streams end the vbucket with STREAM_END at its last mutation.
+//! - Step 3: the target copies the remaining mutations, and requests ownership from the
+//!   coordinator.
+//! - Step 4: when the catalog names the target as the owner, the target accepts mutations. Its
+//!   streams begin the vbucket with STREAM_BEGIN where the old owner's streams ended it. The old
+//!   owner removes its copy.
 //!
-//! No mutation of a vbucket is ever numbered in two places, whichever process crashes. A hand-over
-//! that is cancelled before the third step leaves the vbucket complete at its owner, which accepts
-//! mutations again. The target receives the branches of the vbucket: a hand-over begins no branch.
+//! At no time do two projectors number the mutations of one vbucket, whichever process crashes. A
+//! hand-over that is cancelled before the third step leaves the vbucket complete at its owner,
+//! which accepts mutations again. The target receives the vbucket's branches of history: a
+//! hand-over begins no new branch.
 
 use std::collections::BTreeSet;
 
@@ -29,12 +31,12 @@ use crate::model::ids::{NodeId, VbucketId};
 pub struct VbucketSet(Vec<u64>);
 
 impl VbucketSet {
-    /// All vbuckets of a bucket.
+    /// Returns the set of all vbuckets of a bucket.
     pub fn all(vbuckets: u16) -> Self {
         (0..vbuckets).map(VbucketId).collect()
     }
 
-    /// True if the vbucket is in the set.
+    /// Returns true if the vbucket is in the set.
     pub fn contains(&self, vbucket: VbucketId) -> bool {
         let word = self.0.get(usize::from(vbucket.0 / 64)).copied().unwrap_or(0);
         word >> (vbucket.0 % 64) & 1 == 1
@@ -60,17 +62,17 @@ impl VbucketSet {
         }
     }
 
-    /// The number of vbuckets in the set.
+    /// Returns the number of vbuckets in the set.
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// True if the set is empty.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The vbuckets of the set, ascending.
+    /// Returns the vbuckets of the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = VbucketId> + '_ {
         (0..(self.0.len() * 64) as u16).map(VbucketId).filter(|vbucket| self.contains(*vbucket))
     }
@@ -87,7 +89,7 @@ impl FromIterator<VbucketId> for VbucketSet {
 /// The transfer of one vbucket to another projector, as the catalog lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandOver {
-    /// The number of the hand-over, unique in the cluster and growing.
+    /// The number of the hand-over, unique in the cluster. A later hand-over has a larger number.
     pub number: u64,
     /// The vbucket that is transferred.
     pub vbucket: VbucketId,
@@ -110,13 +112,13 @@ impl VbucketAssignment {
         Self { owners: vec![projector; usize::from(vbuckets)], transfers: Vec::new() }
     }
 
-    /// Assigns the vbuckets to projectors in turn.
+    /// Assigns the vbuckets to the projectors in turn.
     pub fn round_robin(vbuckets: u16, projectors: &[NodeId]) -> Self {
         let owners = projectors.iter().copied().cycle().take(usize::from(vbuckets)).collect();
         Self { owners, transfers: Vec::new() }
     }
 
-    /// Assigns each vbucket to the projector at its place.
+    /// Assigns to each vbucket the projector at its index in `owners`.
     pub fn of_owners(owners: Vec<NodeId>) -> Self {
         Self { owners, transfers: Vec::new() }
     }
@@ -126,7 +128,7 @@ impl VbucketAssignment {
         self.owners.get(usize::from(vbucket.0)).copied()
     }
 
-    /// The vbuckets that a projector owns.
+    /// Returns the vbuckets that a projector owns.
     pub fn owned_by(&self, projector: NodeId) -> VbucketSet {
         let all = (0..self.owners.len() as u16).map(VbucketId);
         all.filter(|vbucket| self.owner(*vbucket) == Some(projector)).collect()
@@ -137,35 +139,35 @@ impl VbucketAssignment {
         self.owners.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Returns the projectors that own no vbucket yet and are the target of a transfer, ascending.
+    /// Returns the targets of transfers that own no vbucket yet, ascending.
     pub fn joining(&self) -> Vec<NodeId> {
         let targets: BTreeSet<NodeId> = self.transfers.iter().map(|transfer| transfer.to).collect();
         targets.into_iter().filter(|target| !self.owners.contains(target)).collect()
     }
 
-    /// True if a projector owns a vbucket or is the target of a transfer.
+    /// Returns true if a projector owns a vbucket or is the target of a transfer.
     pub fn concerns(&self, projector: NodeId) -> bool {
         self.owners.contains(&projector)
             || self.transfers.iter().any(|transfer| transfer.to == projector)
     }
 
-    /// The transfers in progress.
+    /// Returns the transfers in progress.
     pub fn transfers(&self) -> &[HandOver] {
         &self.transfers
     }
 
-    /// The transfer of one vbucket, if it is in progress.
+    /// Returns the transfer of one vbucket, if it is in progress.
     pub fn transfer_of(&self, vbucket: VbucketId) -> Option<&HandOver> {
         self.transfers.iter().find(|transfer| transfer.vbucket == vbucket)
     }
 
-    /// Begins the transfer of a vbucket.
+    /// Adds the transfer of a vbucket to the transfers in progress.
     pub fn begin_transfer(&mut self, transfer: HandOver) {
         let at = self.transfers.partition_point(|known| known.vbucket < transfer.vbucket);
         self.transfers.insert(at, transfer);
     }
 
-    /// Ends a transfer: its target becomes the owner.
+    /// Ends a transfer, and makes its target the owner.
     pub fn finish_transfer(&mut self, transfer: HandOver) {
         self.transfers.retain(|known| known.number != transfer.number);
         if let Some(owner) = self.owners.get_mut(usize::from(transfer.vbucket.0)) {

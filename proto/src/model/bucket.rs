@@ -1,4 +1,4 @@
-//! Buckets: their kinds of sources, their vbuckets, and the rollbacks of their history.
+//! The record of a bucket in the catalog: its kind of source, its vbuckets, and its rollbacks.
 
 use std::sync::Arc;
 
@@ -10,10 +10,11 @@ use crate::model::rollback::{DeadEpochs, Rollback};
 
 /// Default number of vbuckets of a bucket.
 pub const VBUCKETS_DEFAULT: u16 = 64;
-/// Maximum number of vbuckets of a bucket: every cut contains a position for each of them.
+/// Maximum number of vbuckets of a bucket. Every cut contains a position for each vbucket, so
+/// cuts would be large with more.
 pub const VBUCKETS_MAX: u16 = 1024;
 
-/// The kind of a bucket's source, which determines the party that numbers its mutations.
+/// The kind of a bucket's source; determines whether Sextant or a producer numbers the mutations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SourceKind {
     /// Documents written through SQL or the ingest service; Sextant numbers the mutations.
@@ -35,7 +36,7 @@ impl SourceKind {
         }
     }
 
-    /// Returns the text for the kind in sentences of messages.
+    /// Returns the description of the kind in sentences of messages.
     pub fn described(self) -> &'static str {
         match self {
             Self::Embedded => "embedded",
@@ -44,10 +45,10 @@ impl SourceKind {
         }
     }
 
-    /// Returns true if the source's projector has the only copy of the mutations, so that a loss is
-    /// final. Such a loss causes no rollback before an operator has accepted it. False for a pushed
-    /// bucket, whose producer has the data, and for a version, whose partitions have several
-    /// holders.
+    /// Returns true if the bucket's projector has the only copy of the mutations, so that a loss
+    /// is final; a rollback after a loss then begins only when an operator has accepted it. False
+    /// for a pushed bucket, whose producer has the data, and for a version, whose partitions have
+    /// several holders.
     pub fn is_only_copy(self) -> bool {
         match self {
             Self::Embedded => true,
@@ -55,8 +56,8 @@ impl SourceKind {
         }
     }
 
-    /// True if several projectors can own the vbuckets of one bucket. An embedded bucket has one projector, because a single writer
-    /// numbers its mutations.
+    /// Returns true if several projectors can own the vbuckets of one bucket. An embedded bucket
+    /// has one projector, because a single writer numbers its mutations.
     pub fn can_span_projectors(self) -> bool {
         match self {
             Self::Embedded => false,
@@ -74,8 +75,9 @@ impl SourceKind {
     }
 
     /// Returns true if the source reports its position to the coordinators, which compare its
-    /// history. False for a version, whose only epoch the coordinators publish themselves.
-    pub fn reports(self) -> bool {
+    /// history with the published one. False for a version, whose only epoch the coordinators
+    /// publish themselves.
+    pub fn reports_position(self) -> bool {
         match self {
             Self::Embedded | Self::Push => true,
             Self::Files => false,
@@ -92,14 +94,14 @@ pub struct BucketInfo {
     pub name: String,
     /// The number of vbuckets.
     pub vbuckets: u16,
-    /// The kind of the bucket's source.
+    /// The kind of the bucket's source of mutations.
     pub source: SourceKind,
     /// The owners of the vbuckets: the projectors that store the documents and stream them.
     pub assignment: Arc<VbucketAssignment>,
     /// The rollback in progress, if any.
     pub rollback: Option<Arc<Rollback>>,
-    /// Ranges of epochs that rollbacks have undone, oldest first; only a bounded number of ranges
-    /// is kept.
+    /// Ranges of epochs that rollbacks have undone, oldest first. The number of ranges is
+    /// bounded; the oldest are dropped.
     pub dead: Arc<Vec<DeadEpochs>>,
 }
 
@@ -123,13 +125,13 @@ impl BucketInfo {
         self
     }
 
-    /// True if a rollback has undone the epoch.
+    /// Returns true if a rollback has undone the epoch.
     pub fn is_dead(&self, epoch: Epoch) -> bool {
         self.dead.iter().any(|dead| dead.contains(epoch))
     }
 
-    /// Returns the oldest epoch that a new scan may read; an older epoch may lack mutations that
-    /// survived a rollback. `None` while this epoch is not known after a rollback.
+    /// Returns the oldest epoch that a new scan may read. After a rollback this is the first
+    /// epoch that contains all surviving mutations; `None` while that epoch is not known.
     pub fn readable_from(&self) -> Option<Epoch> {
         if self.rollback.as_ref().is_some_and(|rollback| rollback.resumes.is_none()) {
             return None;

@@ -14,8 +14,8 @@ use crate::model::index::{IndexInfo, IndexState};
 use crate::model::moves::EndedMove;
 use crate::model::node::{NodeInfo, Role};
 
-/// The cluster's definitions, as sent to all services: the StateContext as of one change, without
-/// the coordinator's internal records.
+/// The definitions of the cluster, as sent to all services: a copy of the StateContext after one
+/// change, without the coordinator's internal records.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Catalog {
     /// The version of the catalog: the StateContext's `cas` after the last change.
@@ -25,12 +25,12 @@ pub struct Catalog {
     /// The largest index number ever assigned. A number up to this one that is missing in `indexes`
     /// belongs to a dropped index; a larger number is newer than this catalog.
     pub newest_index: IndexId,
-    /// The random ids of buckets.
+    /// The random id of each bucket.
     pub bucket_ids: BTreeMap<BucketId, UniqueId>,
-    /// The buckets that were dropped last, oldest first: the last 256 of them. A projector removes
-    /// the documents of these buckets and of no others, because a number may belong to several
-    /// buckets after a coordinator was restored from an older copy. A projector that was down
-    /// during more drops keeps the files of the earlier ones, and does not serve them.
+    /// The last 256 buckets that were dropped, oldest first. A projector removes the documents of
+    /// exactly these buckets: the number alone is not sufficient, because it may be assigned
+    /// again after a coordinator was restored from an older copy. A projector that was down
+    /// during more drops keeps the files of the earlier buckets, and does not serve them.
     pub dropped_buckets: Vec<(BucketId, UniqueId)>,
     /// Buckets by number.
     pub buckets: BTreeMap<BucketId, Arc<BucketInfo>>,
@@ -40,27 +40,28 @@ pub struct Catalog {
     pub nodes: BTreeMap<NodeId, Arc<NodeInfo>>,
     /// Indexers that receive no new slices and whose slices are moved away.
     pub draining: BTreeSet<NodeId>,
-    /// The nodes that were removed last, oldest first, without those that have joined again; only a
-    /// bounded number is kept.
+    /// The nodes that were removed last, oldest first, without those that have joined again.
+    /// Their number is bounded; the oldest are dropped.
     pub removed: Vec<Arc<NodeInfo>>,
-    /// Moves that have ended, oldest first; only a bounded number is kept.
+    /// The moves that have ended, oldest first. Their number is bounded; the oldest are dropped.
     pub ended_moves: Vec<EndedMove>,
-    /// The copies of each embedded bucket. The leader owns all vbuckets of its bucket.
+    /// The copies of each embedded bucket. The copy that leads owns all vbuckets of the bucket.
     pub copies: BTreeMap<BucketId, Copies>,
-    /// The generations that are not in `indexes`. For each index, at most one is newer and being built as the replacement; the others are
-    /// older and [retired](crate::model::index::IndexState::Retired).
+    /// The generations that do not serve, and so are not in `indexes`. For each index, at most
+    /// one is newer and being built as the replacement; the others are older and
+    /// [retired](crate::model::index::IndexState::Retired).
     pub generations: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
-    /// The newest generation that was ever begun, for each index with more than one generation.
+    /// The newest generation that was ever begun, for each index that has had more than one.
     pub newest_generations: BTreeMap<IndexId, Generation>,
-    /// The versioned data sets, by the bucket that has the data set's name. That bucket has no
-    /// documents; its name refers to it until a version is current.
+    /// The versioned data sets, by the bucket with the data set's name. That bucket has no
+    /// documents; statements that name it read the bucket of the current version.
     pub data_sets: BTreeMap<BucketId, DataSet>,
-    /// The indexes that are split automatically, each with the size of a slice, in bytes, above
-    /// which it is split.
+    /// The size of a slice, in bytes, above which it is split automatically, for the indexes with
+    /// this setting.
     pub slice_bytes_max: BTreeMap<IndexId, u64>,
 }
 
-/// Returns the text with which messages name a bucket, given its record.
+/// Returns the text with which messages name a bucket, from its number and its record.
 pub fn bucket_text(bucket: BucketId, info: Option<&BucketInfo>) -> String {
     match info {
         Some(info) => format!("bucket \"{}\"", info.name),
@@ -69,11 +70,12 @@ pub fn bucket_text(bucket: BucketId, info: Option<&BucketInfo>) -> String {
 }
 
 impl Catalog {
-    /// The number of slices, of all generations, that a node has or still feeds.
+    /// Returns the number of slices that a node stores or must receive mutations for, of all
+    /// generations.
     pub fn slices_on(&self, node: NodeId) -> usize {
         let of_index = |index: &Arc<IndexInfo>| {
             let slices = (0..index.topology.placement.len()).map(|slice| SliceNo(slice as u16));
-            slices.filter(|slice| index.feeds(node, *slice)).count()
+            slices.filter(|slice| index.is_fed(node, *slice)).count()
         };
         self.local_indexes().map(of_index).sum()
     }
@@ -84,28 +86,28 @@ impl Catalog {
         bucket_text(bucket, self.buckets.get(&bucket).map(|info| &**info))
     }
 
-    /// Returns a bucket by name. A version's bucket has no name that can be used here.
+    /// Returns a bucket by name. The bucket of a data set's version cannot be found by its name.
     pub fn bucket(&self, name: &str) -> Option<&Arc<BucketInfo>> {
         let found = self.buckets.values().find(|bucket| bucket.name == name);
         found.filter(|bucket| self.version(bucket.id).is_none())
     }
 
-    /// Returns the bucket whose documents a name refers to: the bucket of the current version for a
-    /// data set, and the bucket itself otherwise.
+    /// Returns the bucket whose documents a name refers to: for a data set the bucket of its
+    /// current version, otherwise the bucket with that name.
     pub fn read_bucket(&self, name: &str) -> Option<&Arc<BucketInfo>> {
         let named = self.bucket(name)?;
-        self.buckets.get(&self.current_of(named.id))
+        self.buckets.get(&self.current_bucket_of(named.id))
     }
 
-    /// Returns the bucket that statements with this bucket's name read: the current version of a
-    /// data set, otherwise `bucket` itself.
-    pub fn current_of(&self, bucket: BucketId) -> BucketId {
+    /// Returns the bucket that statements read if they name `bucket`: the bucket of the current
+    /// version if it is a data set, otherwise `bucket` itself.
+    pub fn current_bucket_of(&self, bucket: BucketId) -> BucketId {
         let current = self.data_sets.get(&bucket).and_then(DataSet::current);
         current.map_or(bucket, |(_, version)| version.bucket)
     }
 
-    /// Returns the data set that a version's bucket belongs to, the number of the version, and the
-    /// version; `None` for any other bucket.
+    /// Returns, for the bucket of a version: its data set, the number of the version, and the
+    /// version. Returns `None` for any other bucket.
     pub fn version(&self, bucket: BucketId) -> Option<(BucketId, u64, &Version)> {
         let mut sets = self.data_sets.iter();
         sets.find_map(|(id, set)| {
@@ -113,13 +115,13 @@ impl Catalog {
         })
     }
 
-    /// Returns the bucket under whose name users know a bucket: the data set for a version's
-    /// bucket, and the bucket itself otherwise.
+    /// Returns the bucket under whose name users know a bucket: for a version's bucket the data
+    /// set, otherwise the bucket itself.
     pub fn user_bucket(&self, bucket: BucketId) -> BucketId {
         self.version(bucket).map_or(bucket, |(set, ..)| set)
     }
 
-    /// The present members of the coordinator with their addresses.
+    /// Returns the present members of the coordinator with their addresses.
     pub fn coordinators(&self) -> Vec<(NodeId, String)> {
         let members = self.nodes.values().filter(|node| node.role == Role::Coordinator);
         members.map(|node| (node.id, node.address.clone())).collect()
@@ -130,15 +132,15 @@ impl Catalog {
         self.dropped_buckets.contains(&(bucket, unique))
     }
 
-    /// Returns true if a bucket was dropped: it is not in the catalog and its number is not larger
-    /// than the newest one. Numbers of buckets only grow.
+    /// Returns true if a bucket was dropped: its number was assigned, and the bucket is not in
+    /// the catalog.
     pub fn is_dropped(&self, bucket: BucketId) -> bool {
         let dropped = self.dropped_buckets.iter().map(|(dropped, _)| *dropped);
         let newest = self.buckets.keys().copied().chain(dropped).max();
         !self.buckets.contains_key(&bucket) && newest.is_some_and(|newest| bucket <= newest)
     }
 
-    /// A generation of an index, if the catalog has it.
+    /// Returns the record of a generation of an index, if the catalog has it.
     pub fn local_index(&self, id: LocalIndexId) -> Option<&Arc<IndexInfo>> {
         let shown = self.indexes.get(&id.index).filter(|index| index.local_id() == id);
         shown.or_else(|| self.generations.get(&id))
@@ -149,8 +151,8 @@ impl Catalog {
         self.indexes.values().chain(self.generations.values())
     }
 
-    /// Returns the generation that is being built as a replacement of the serving one; `None` if
-    /// there is none.
+    /// Returns the generation that is being built to replace the serving one; `None` if there is
+    /// none.
     pub fn next_generation(&self, index: IndexId) -> Option<&Arc<IndexInfo>> {
         let of_index = LocalIndexId::all_of(index);
         self.generations
@@ -159,9 +161,9 @@ impl Catalog {
             .find(|info| info.state == IndexState::Backfill)
     }
 
-    /// Returns true if a generation was dropped: its index was dropped, or has a newer record
-    /// without this generation. Returns false for a generation that is newer than the catalog.
-    pub fn is_gone(&self, id: LocalIndexId) -> bool {
+    /// Returns true if a generation was dropped, alone or with its index. Returns false for a
+    /// generation that is newer than this catalog.
+    pub fn is_generation_dropped(&self, id: LocalIndexId) -> bool {
         match self.indexes.get(&id.index) {
             Some(shown) => {
                 let newest = self.newest_generations.get(&id.index);

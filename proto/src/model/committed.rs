@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::cut::Position;
 use super::ids::{Seqno, TransactionId, VbucketId};
 
-/// The commit of a transaction in a bucket.
+/// A committed transaction, as recorded in one bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Committed {
+pub struct CommittedTransaction {
     /// The id of the committed transaction.
     pub transaction: TransactionId,
     /// The number of documents created, replaced or removed.
@@ -16,9 +16,9 @@ pub struct Committed {
     pub positions: Vec<(VbucketId, Position)>,
 }
 
-impl Committed {
-    /// Returns true if the commit has changed a vbucket after a seqno.
-    pub fn reaches_behind(&self, vbucket: VbucketId, seqno: Seqno) -> bool {
+impl CommittedTransaction {
+    /// Returns true if the commit has changed a vbucket after this seqno.
+    pub fn changed_after(&self, vbucket: VbucketId, seqno: Seqno) -> bool {
         self.positions.iter().any(|(of, end)| *of == vbucket && end.seqno > seqno)
     }
 }

@@ -1,9 +1,11 @@
-//! The copies of an embedded bucket: which projectors store it completely, and which one leads.
+//! The copies of an embedded bucket: which projectors store it completely, and which of them
+//! leads.
 //!
 //! The scheme is PacificA's (Lin, Yang, Zhang, Zhou: "PacificA: Replication in Log-Based
-//! Distributed Storage Systems", 2008): the coordinators keep the configuration of each bucket, and
-//! the copies replicate among themselves. A configuration changes only by compare-and-set on its
-//! `revision`.
+//! Distributed Storage Systems", 2008). The coordinators keep the configuration of each bucket,
+//! which is its list of copies with their roles; the copies replicate among themselves. A
+//! configuration changes only by compare-and-set on its `revision`. The arrows are the changes
+//! ([`CopiesChange`]):
 //!
 //! ```text
 //!            Join                    Grow (by the leader)               Promote (by the copy), Give (by the leader)
@@ -12,11 +14,12 @@
 //!      └────────────────┴────────────────────────────────────┘
 //! ```
 //!
-//! - **A write is durable when every copy in sync has it.** So each of them has every acknowledged
-//!   write, and any of them may lead.
+//! - **A write is durable when every copy in sync has it.** So each of them has every
+//!   acknowledged write, and any of them may lead.
 //! - Only the leader proposes *Grow*. It first begins to wait for the copy at each write, and
 //!   proposes when the copy has all acknowledged writes. *Shrink* takes effect before the leader
-//!   stops waiting for the copy. So at any moment the leader waits for at least the copies in sync.
+//!   stops waiting for the copy. So at any moment the leader waits for at least the copies in
+//!   sync.
 //! - *Promote* begins a term. The leader serves under a lease that its followers grant, and a
 //!   follower requests leadership only when its last grant has ended. So the leaders of two terms
 //!   never serve at the same time.
@@ -24,7 +27,7 @@
 //!   earlier process are void.
 //! - A move to another projector adds a copy there; then the leader hands leadership to it.
 //!
-//! Every transition is a pure function. After an error (a refusal) the configuration is unchanged.
+//! Every change is a pure function of the configuration, which a refused change leaves as it was.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,56 +37,57 @@ use crate::model::ids::NodeId;
 /// The maximum number of copies of a bucket.
 pub const COPIES_MAX: u8 = 3;
 
-/// The configuration of a bucket's copies.
+/// The configuration of a bucket's copies: the projectors that have one, and their roles.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copies {
     /// The desired number of copies.
     pub wanted: u8,
-    /// The term, which grows with each change of the leader.
+    /// The term: the number of the present leadership, which grows with each change of the
+    /// leader.
     pub term: u64,
-    /// The revision, which grows with each change, and when the leader begins to serve: proposals
-    /// of an earlier process are then void.
+    /// The revision, which grows with each change, and when the leader begins to serve. A
+    /// proposal for an earlier revision is refused.
     pub revision: u64,
-    /// The copy that numbers the mutations and serves reads.
+    /// The projector whose copy leads: it numbers the mutations and serves reads.
     pub leader: NodeId,
-    /// The copies that have all acknowledged writes, ascending, including the leader.
+    /// The projectors whose copies have all acknowledged writes, ascending, including the leader.
     pub in_sync: Vec<NodeId>,
-    /// Projectors that are copying the bucket, ascending.
+    /// The projectors that are copying the bucket and are not in sync yet, ascending.
     pub joining: Vec<NodeId>,
     /// The projector to which leadership should be handed.
     pub move_to: Option<NodeId>,
-    /// True if the previous leader handed leadership over after it had stopped serving. Otherwise
-    /// it may still have a lease.
+    /// True if the previous leader stopped serving and then handed leadership over. If false, it
+    /// may still have a lease.
     pub is_given: bool,
     /// Projectors whose copies were removed because they were silent, the last one first. They
     /// still have most of the data, so they are the first choice for a new copy.
     pub former: Vec<NodeId>,
 }
 
-/// A change of the copies of a bucket.
+/// A change of the configuration of a bucket's copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CopiesChange {
     /// A projector begins to copy the bucket. Proposed by the leading coordinator.
     Join(NodeId),
-    /// A joining copy has all acknowledged writes and becomes one in sync. Proposed by the leading
-    /// copy.
+    /// A joining copy has all acknowledged writes and becomes a copy in sync. Proposed by the
+    /// leading copy.
     Grow(NodeId),
     /// A copy in sync is removed because it does not answer. Proposed by the leading copy.
     Shrink(NodeId),
     /// A copy in sync replaces a silent leader. Proposed by that copy.
     Promote(NodeId),
-    /// The leading copy, which serves no calls any more, hands leadership to a copy in sync.
-    /// Proposed by the leading copy.
+    /// The leading copy has stopped serving, and hands leadership to a copy in sync. Proposed by
+    /// the leading copy.
     Give(NodeId),
-    /// A surplus copy is removed, or one whose projector is lost. Proposed by the leading
-    /// coordinator if the copy is joining. Proposed by the leading copy if the copy is in sync:
-    /// after the loss of a leader each copy in sync may have to replace it, and the coordinators
-    /// detect that loss late.
+    /// A copy is removed because it is surplus or its projector is lost. The leading coordinator
+    /// proposes this for a joining copy, the leading copy for a copy in sync. The coordinators
+    /// must not remove a copy in sync: they notice late that a leader is lost, and then each copy
+    /// in sync may have to replace it.
     Leave(NodeId),
 }
 
 impl CopiesChange {
-    /// Returns the projector whose copy the change concerns.
+    /// Returns the projector whose copy is changed.
     pub fn node(self) -> NodeId {
         match self {
             Self::Join(node)
@@ -103,7 +107,7 @@ pub enum CopyRole {
     Leader,
     /// The copy has every acknowledged write.
     InSync,
-    /// The copy is being filled.
+    /// The copy does not have all acknowledged writes yet.
     Joining,
     /// The projector has no copy of the bucket.
     None,
@@ -132,7 +136,7 @@ fn remove(nodes: &mut Vec<NodeId>, node: NodeId) {
 }
 
 impl Copies {
-    /// The configuration of a bucket with a single copy.
+    /// Creates the configuration of a bucket with a single copy.
     pub fn single(leader: NodeId) -> Self {
         Self {
             wanted: 1,
@@ -147,7 +151,7 @@ impl Copies {
         }
     }
 
-    /// Returns the role of a projector.
+    /// Returns the role of a projector's copy.
     pub fn role(&self, node: NodeId) -> CopyRole {
         match (node == self.leader, self.in_sync.contains(&node), self.joining.contains(&node)) {
             (true, ..) => CopyRole::Leader,
@@ -157,27 +161,27 @@ impl Copies {
         }
     }
 
-    /// Returns all copies, including incomplete ones: the leader first, then those in sync, then
-    /// the joining ones.
+    /// Returns the projectors with a copy, also an incomplete one: the leader first, then those
+    /// in sync, then the joining ones.
     pub fn members(&self) -> impl Iterator<Item = NodeId> + '_ {
         let others = self.in_sync.iter().copied().filter(|node| *node != self.leader);
         std::iter::once(self.leader).chain(others).chain(self.joining.iter().copied())
     }
 
-    /// Returns the copies in sync except the leader.
+    /// Returns the projectors with a copy in sync, except the leader.
     pub fn followers(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.in_sync.iter().copied().filter(|node| *node != self.leader)
     }
 
-    /// Returns true if there are more copies than desired. A bucket that is being moved may have
-    /// one more.
+    /// Returns true if there are more copies than desired. While the bucket is moved to another
+    /// projector, one more is allowed.
     pub fn has_surplus(&self) -> bool {
         let moves = self.move_to.is_some_and(|to| self.role(to) != CopyRole::None);
         self.members().count() > usize::from(self.wanted) + usize::from(moves)
     }
 
-    /// Raises the revision because the leader begins to serve.
-    pub fn open(&mut self) {
+    /// Raises the revision, because the leader begins to serve.
+    pub fn begin_to_serve(&mut self) {
         self.revision += 1;
     }
 
@@ -187,8 +191,8 @@ impl Copies {
         self.revision += 1;
     }
 
-    /// Sets the projector to which leadership should be handed, or none. Returns false if this
-    /// changes nothing.
+    /// Sets the projector to which leadership should be handed; `None` clears it. Returns false
+    /// if this changes nothing.
     pub fn set_move_to(&mut self, node: Option<NodeId>) -> bool {
         let node = node.filter(|node| *node != self.leader);
         if self.move_to == node {
@@ -199,8 +203,8 @@ impl Copies {
         true
     }
 
-    /// Makes a change that was proposed for a revision; an error if the revision has changed or the
-    /// change is not possible.
+    /// Makes a change that was proposed for a revision. Returns an error if the revision has
+    /// changed or the change is not possible.
     pub fn change(&mut self, revision: u64, change: CopiesChange) -> Result<()> {
         let refused = |what: String| Err(Error::new(ErrorCode::Unavailable, what));
         if revision != self.revision {
@@ -217,17 +221,17 @@ impl Copies {
                 remove(&mut self.joining, node);
                 insert(&mut self.in_sync, node);
             }
-            (CopiesChange::Shrink(_), CopyRole::InSync) => self.give_up(node),
+            (CopiesChange::Shrink(_), CopyRole::InSync) => self.remove_silent_copy(node),
             (CopiesChange::Leave(_), CopyRole::InSync | CopyRole::Joining) => {
                 remove(&mut self.in_sync, node);
                 remove(&mut self.joining, node);
                 self.move_to = self.move_to.filter(|to| *to != node);
             }
             (CopiesChange::Promote(_), CopyRole::InSync) => {
-                let old = self.led_by(node, false);
-                self.give_up(old);
+                let old = self.set_leader(node, false);
+                self.remove_silent_copy(old);
             }
-            (CopiesChange::Give(_), CopyRole::InSync) => self.give_place(node),
+            (CopiesChange::Give(_), CopyRole::InSync) => self.hand_over_leadership(node),
             (_, role) => {
                 let role = role.name();
                 return refused(format!("projector {node} is {role}: {change:?} is not possible"));
@@ -237,40 +241,41 @@ impl Copies {
         Ok(())
     }
 
-    /// Removes a projector that left the cluster.
-    pub fn forget(&mut self, node: NodeId) {
+    /// Forgets a former copy, because its projector has left the cluster.
+    pub fn forget_former_copy(&mut self, node: NodeId) {
         if self.former.contains(&node) {
             remove(&mut self.former, node);
             self.revision += 1;
         }
     }
 
-    fn give_up(&mut self, node: NodeId) {
+    /// Removes a copy in sync because it was silent, and remembers its projector as a former one.
+    fn remove_silent_copy(&mut self, node: NodeId) {
         remove(&mut self.in_sync, node);
         remove(&mut self.former, node);
         self.former.insert(0, node);
         self.former.truncate(usize::from(COPIES_MAX));
     }
 
-    /// Begins a term with another leader, and returns the old one. A silent old leader is removed
-    /// from the copies, so that the new one does not wait for it.
-    fn led_by(&mut self, node: NodeId, is_given: bool) -> NodeId {
+    /// Begins a term with `node` as the leader, and returns the old leader, which remains in
+    /// sync. `is_given` is true if the old leader has handed leadership over.
+    fn set_leader(&mut self, node: NodeId, is_given: bool) -> NodeId {
         self.term += 1;
         self.is_given = is_given;
         self.move_to = self.move_to.filter(|to| *to != node);
         std::mem::replace(&mut self.leader, node)
     }
 
-    /// Hands leadership to a copy in sync. The old leader remains in sync, unless there are enough
+    /// Hands leadership to a copy in sync. The old leader's copy remains, unless there are enough
     /// copies without it.
-    fn give_place(&mut self, node: NodeId) {
-        let old = self.led_by(node, true);
+    fn hand_over_leadership(&mut self, node: NodeId) {
+        let old = self.set_leader(node, true);
         if self.in_sync.len() > usize::from(self.wanted) {
             remove(&mut self.in_sync, old);
         }
     }
 
-    /// Checks the invariants; the error names the broken one.
+    /// Checks the invariants of a configuration; the error names the one that is violated.
     pub fn check(&self) -> std::result::Result<(), String> {
         let sorted = |nodes: &[NodeId]| nodes.is_sorted_by(|one, next| one < next);
         let rules = [

@@ -1,5 +1,5 @@
-//! Cuts and epochs: positions in the history of all vbuckets of a bucket, and the numbers of the
-//! cuts that the coordinator publishes.
+//! Cuts and epochs. A *cut* is a position in the history of all vbuckets of a bucket; an *epoch*
+//! is the number of a cut that the coordinator has published.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +27,8 @@ pub struct Position {
 pub struct Cut(Vec<Position>);
 
 impl Cut {
-    /// The beginning of a bucket's history, before the first mutation of any vbucket.
+    /// Creates the cut at the beginning of a bucket's history, before the first mutation of any
+    /// vbucket.
     pub fn zero(vbuckets: u16) -> Self {
         Self(vec![Position::default(); usize::from(vbuckets)])
     }
@@ -37,47 +38,47 @@ impl Cut {
         Self(positions)
     }
 
-    /// The number of vbuckets.
+    /// Returns the number of vbuckets.
     pub fn vbuckets(&self) -> u16 {
         self.0.len() as u16
     }
 
-    /// Returns the position of a vbucket; the zero position if the cut lacks the vbucket.
+    /// Returns the position of a vbucket; the zero position if the cut does not have the vbucket.
     pub fn get(&self, vbucket: VbucketId) -> Position {
         self.0.get(usize::from(vbucket.0)).copied().unwrap_or_default()
     }
 
-    /// Sets the position of a vbucket; ignored if the cut lacks the vbucket.
+    /// Sets the position of a vbucket. Does nothing if the cut does not have the vbucket.
     pub fn set(&mut self, vbucket: VbucketId, position: Position) {
         if let Some(slot) = self.0.get_mut(usize::from(vbucket.0)) {
             *slot = position;
         }
     }
 
-    /// All positions, by vbucket.
+    /// Returns all positions, by vbucket.
     pub fn iter(&self) -> impl Iterator<Item = (VbucketId, Position)> + '_ {
         self.0.iter().enumerate().map(|(n, position)| (VbucketId(n as u16), *position))
     }
 
-    /// Returns true if this cut includes every mutation that `other` includes. Both must be in one
-    /// history, so that seqnos can be compared ([`crate::model::history`]).
+    /// Returns true if this cut includes every mutation that `other` includes. Both must be in
+    /// one history ([`crate::model::history`]), because only their seqnos are compared.
     pub fn reaches(&self, other: &Cut) -> bool {
         other.iter().all(|(vbucket, position)| self.get(vbucket).seqno >= position.seqno)
     }
 
-    /// The number of mutations between `older` and this cut.
+    /// Returns the number of mutations between `older` and this cut.
     pub fn distance_from(&self, older: &Cut) -> u64 {
         self.iter().map(|(v, p)| p.seqno.0.saturating_sub(older.get(v).seqno.0)).sum()
     }
 
-    /// Returns the positions that differ from `older`, for a replicated log that stores
-    /// differences.
+    /// Returns the positions that differ from `older`. A replicated log stores these instead of
+    /// the cut.
     pub fn delta_from(&self, older: &Cut) -> Vec<(VbucketId, Position)> {
         self.iter().filter(|(v, p)| older.get(*v) != *p).collect()
     }
 
-    /// Returns a copy of the cut in which all vbuckets outside of the set are at zero.
-    pub fn of(&self, vbuckets: &VbucketSet) -> Self {
+    /// Returns a copy of the cut in which all vbuckets that are not in the set are at zero.
+    pub fn only_vbuckets(&self, vbuckets: &VbucketSet) -> Self {
         let of_each = self.iter().map(|(vbucket, position)| match vbuckets.contains(vbucket) {
             true => position,
             false => Position::default(),
@@ -85,15 +86,14 @@ impl Cut {
         Self(of_each.collect())
     }
 
-    /// Returns a copy of the cut in which the positions of a set of vbuckets are replaced by those
-    /// of another cut.
-    pub fn with_of(&self, vbuckets: &VbucketSet, other: &Cut) -> Self {
+    /// Returns a copy of the cut in which the vbuckets of a set have their positions in `other`.
+    pub fn with_vbuckets_of(&self, vbuckets: &VbucketSet, other: &Cut) -> Self {
         let mut next = self.clone();
         vbuckets.iter().for_each(|vbucket| next.set(vbucket, other.get(vbucket)));
         next
     }
 
-    /// A copy of the cut with some positions replaced.
+    /// Returns a copy of the cut with some positions replaced.
     pub fn with(&self, changes: &[(VbucketId, Position)]) -> Self {
         let mut next = self.clone();
         for (vbucket, position) in changes {
@@ -103,26 +103,30 @@ impl Cut {
     }
 }
 
-/// A published stability timestamp: the number of an epoch and the cut at which it ends.
+/// A published epoch: its number, the cut at which it ends, and the older epochs that are still
+/// needed. Messages call it a stability timestamp.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpochMark {
     /// The bucket that the epoch belongs to.
     pub bucket: BucketId,
     /// The number of the epoch.
     pub epoch: Epoch,
-    /// The preceding epoch; zero for the first. A copy that applies this epoch after any other
-    /// epoch lacks the epochs in between, so this epoch becomes its floor.
+    /// The preceding epoch; zero for the first. If a copy applies this epoch directly after
+    /// another one than `parent`, it lacks the epochs in between, so this epoch becomes its
+    /// oldest readable one.
     pub parent: Epoch,
     /// The cut at which the epoch ends.
     pub cut: Arc<Cut>,
     /// The oldest epoch that a scan may still read; versions needed only by older epochs may be dropped.
     pub horizon: Epoch,
-    /// Rollback points below the horizon, ascending: older epochs that a rollback may return to.
+    /// Older epochs to which a rollback may return (rollback points), all below the horizon,
+    /// ascending.
     pub points: Arc<Vec<Epoch>>,
 }
 
-/// The positions of a writer's last mutations. Its text for `SHOW write_position` and `SET at_plus`
-/// is `bucket:vbucket/vbuuid/seqno,…`, with decimal numbers and hexadecimal branches.
+/// The positions of a writer's last mutations, one for each changed vbucket. The text for `SHOW
+/// write_position` and `SET at_plus` is `bucket:vbucket/vbuuid/seqno,…`, with decimal numbers and
+/// hexadecimal branches (vbuuids).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WritePosition {
     /// The bucket that was written to.

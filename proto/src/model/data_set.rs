@@ -1,31 +1,30 @@
 //! Versioned data sets: buckets whose documents are loaded from files, as complete versions.
 //!
 //! A *version* is an immutable map of ids to documents, read from files. It has the partitions of
-//! its data set; a document belongs to the partition [`vbucket_of`](crate::model::ids::vbucket_of)
-//! its id. Each partition is loaded by several projectors, its *holders*.
+//! its data set; a document belongs to the partition
+//! [`vbucket_of`](crate::model::ids::vbucket_of) its id. Each partition is loaded by several
+//! projectors, its *holders*.
 //!
 //! - **A version is a separate bucket**, with a vbucket for each partition. Its name consists of
-//!   the names of the data set and the version, `b@v42`, and cannot be used in statements: the name
-//!   of the data set refers to the current version. So a version has streams, epochs and builds
-//!   like any other bucket.
-//! - **LOAD** fixes the projectors that take part. Each of them computes its partitions
+//!   the names of the data set and the version, `b@v42`, and cannot be used in statements: the
+//!   name of the data set refers to the current version. So a version has streams, epochs and
+//!   builds like any other bucket.
+//! - **LOAD** determines the projectors that take part. Each of them computes its partitions
 //!   ([`holders_of`]), reads the files, and *advertises* each partition when it has stored it
-//!   durably. From then on only the advertised holders are used; the computation only serves to
-//!   choose them without communication. A projector that joins later has no partition of the
-//!   version.
+//!   durably. The computation only avoids communication: afterwards, only the advertised holders
+//!   count. A projector that joins later has no partition of the version.
 //! - All projectors read all rows of the files, and report a summary of what they have read
-//!   ([`FilesRead`]). If two of them differ before the version is current, it fails.
+//!   ([`FilesRead`]). If two summaries differ before the version is current, the version fails.
 //! - A version is *complete* when each partition has a holder. It has two epochs: the empty first
 //!   epoch of each bucket, and one that covers all partitions, which is published with the last
-//!   advertisement. The vbuuid of a partition and the seqnos of its documents are determined by the
-//!   version and its files, so all holders of a partition have equal data, and any of them may own
-//!   its vbucket.
-//! - Then each index of the data set gets a generation over the version. When all of them can be
-//!   read, and each projector that is neither silent nor in trouble has its partitions, one command
-//!   makes the version current and its generations serve: from then on the name refers to the new
-//!   version.
+//!   advertisement. The vbuuid of a partition and the seqnos of its documents are determined by
+//!   the version and its files, so all holders of a partition have equal data, and any of them
+//!   may own its vbucket.
+//! - Then each index of the data set gets a generation over the version. The version becomes
+//!   current, and its generations serve, by one command. This happens when all generations can be
+//!   read, and each projector that is neither silent nor in trouble has its partitions.
 //! - Scans, transactions and tokens that began on the old version end on it. The old version is
-//!   *kept* until it had no reader during the data set's idle time; then its bucket and its
+//!   *kept* until it has had no reader for the data set's idle time; then its bucket and its
 //!   generations are dropped. A version that was never read is dropped within seconds.
 
 use std::collections::BTreeMap;
@@ -45,8 +44,8 @@ pub const REPLICATION_MAX: u16 = 7;
 pub const IDLE_MS_DEFAULT: u64 = 10 * 60 * 1_000;
 /// Maximum of the time for which an old version is kept, in ms.
 pub const IDLE_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
-/// Maximum number of versions of a data set at a time: the current one, one that is loading, and
-/// older ones.
+/// Maximum number of versions that a data set has at a time: the current one, one that is being
+/// loaded, and older ones.
 pub const VERSIONS_MAX: usize = 4;
 /// The length limit of a version's name, in bytes.
 pub const VERSION_NAME_BYTES_MAX: usize = 128;
@@ -62,11 +61,12 @@ pub struct DataSet {
     pub replication: u16,
     /// The time for which an old version is kept after the last request for it, in ms.
     pub idle_ms: u64,
-    /// The number of the newest version that was ever begun. Numbers grow and are not reused.
+    /// The number of the newest version whose load has ever begun. Numbers grow and are not
+    /// reused.
     pub newest: u64,
     /// The versions, by number. At most one is loading, and at most one is current.
     pub versions: BTreeMap<u64, Version>,
-    /// The last version that could not be loaded, until another version is begun.
+    /// The last version whose load has failed; removed when another load begins.
     pub failed: Option<FailedVersion>,
 }
 
@@ -77,7 +77,7 @@ pub struct FailedVersion {
     pub number: u64,
     /// The name of the version.
     pub name: String,
-    /// The reason: the file, the place in it, and the error.
+    /// The reason: the file, the line in it, and the error.
     pub why: String,
 }
 
@@ -90,7 +90,8 @@ pub struct Version {
     pub bucket: BucketId,
     /// The files from which the version is loaded.
     pub files: Files,
-    /// The projectors that load the version, ascending. They are fixed when the version is begun.
+    /// The projectors that load the version, ascending. They do not change after the load has
+    /// begun.
     pub nodes: Vec<NodeId>,
     /// The stage of the version's life.
     pub stage: VersionStage,
@@ -113,13 +114,13 @@ pub enum VersionStage {
 /// A partition of a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
-    /// The projectors that have the partition, ascending.
+    /// The projectors that store the partition, ascending.
     pub holders: Vec<NodeId>,
     /// The content of the partition, once a projector has loaded it.
     pub content: Option<PartitionContent>,
 }
 
-/// A summary of a partition's contents, which is equal for all holders.
+/// A summary of the contents of a partition, equal at all holders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionContent {
     /// The number of rows in the files. The row numbers of a partition are its seqnos, from 1 on.
@@ -133,7 +134,7 @@ pub struct PartitionContent {
 }
 
 impl PartitionContent {
-    /// Adds a document.
+    /// Adds a document to the summary.
     pub fn add(&mut self, id: &str, seqno: Seqno, document: &[u8]) {
         self.documents += 1;
         self.bytes += (id.len() + document.len()) as u64;
@@ -141,7 +142,7 @@ impl PartitionContent {
         self.digest = self.digest.wrapping_add(xxh3_64_with_seed(document, of_id));
     }
 
-    /// Adds other documents of the partition, but not their number of rows.
+    /// Adds the summary of other documents of the partition, except its number of rows.
     pub fn add_all(&mut self, other: &Self) {
         self.documents += other.documents;
         self.bytes += other.bytes;
@@ -149,18 +150,18 @@ impl PartitionContent {
     }
 }
 
-/// A summary of all rows that a projector has read from the files of a version, including those of
-/// other projectors' partitions. All projectors of a version must have equal summaries, so that
-/// differing files are detected even if each partition has one holder.
+/// A summary of all rows that one projector has read from the files of a version, including rows
+/// of partitions that it does not store. Comparing the summaries of all projectors detects
+/// differing files, even if each partition has one holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilesRead {
     /// The number of files.
     pub files: u32,
     /// The number of rows.
     pub rows: u64,
-    /// A digest of all rows, in their order: the polynomial of `DIGEST_BASE` whose coefficients are
-    /// the hashes of the rows, modulo 2^64. So the digest of all rows can be computed from those of
-    /// the parts of the files, which are read in parallel.
+    /// A digest of all rows, in their order: the polynomial of `DIGEST_BASE` whose coefficients
+    /// are the hashes of the rows, modulo 2^64. Parts of the files can be read in parallel,
+    /// because the digest of all rows can be computed from the digests of the parts.
     pub digest: u64,
 }
 
@@ -168,22 +169,23 @@ pub struct FilesRead {
 const DIGEST_BASE: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl FilesRead {
-    /// Adds a row, by the hash of its id ([`super::ids::hash_id`]).
+    /// Adds a row to the summary, by the hash of its id ([`super::ids::hash_id`]).
     pub fn add(&mut self, id_hash: u64, document: &[u8]) {
         self.rows += 1;
         let of_row = xxh3_64_with_seed(document, id_hash);
         self.digest = self.digest.wrapping_mul(DIGEST_BASE).wrapping_add(of_row);
     }
 
-    /// Adds the rows of the next file or piece (`next`) and their digest. Does not add the number
-    /// of files.
+    /// Adds the rows of the next file, or of the next piece of a file, and their digest. Does not
+    /// add the number of files.
     pub fn add_rows(&mut self, next: &Self) {
         self.rows += next.rows;
         let shifted = self.digest.wrapping_mul(power(DIGEST_BASE, next.rows));
         self.digest = shifted.wrapping_add(next.digest);
     }
 
-    /// Returns true if the rows are equal. Equal rows in different files give equal versions.
+    /// Returns true if both summaries are of equal rows. Equal rows in different files give equal
+    /// versions.
     pub fn has_same_rows(&self, other: &Self) -> bool {
         (self.rows, self.digest) == (other.rows, other.digest)
     }
@@ -202,11 +204,11 @@ fn power(base: u64, mut exponent: u64) -> u64 {
     result
 }
 
-/// The files of a version.
+/// The description of a version's files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Files {
-    /// The path below the projectors' directory of files, with at most one `*` in its last
-    /// component. The ending determines the format.
+    /// The path of the files, relative to the projectors' directory of files. Its last component
+    /// may contain one `*`. The ending determines the format.
     pub pattern: String,
     /// The field or column that contains the document's id.
     pub id: String,
@@ -219,7 +221,7 @@ impl DataSet {
         Self { partitions, replication, idle_ms, newest, versions, failed }
     }
 
-    /// Returns the current version, with its number; `None` before the first one is current.
+    /// Returns the current version, with its number; `None` before any version is current.
     pub fn current(&self) -> Option<(u64, &Version)> {
         self.in_stage(VersionStage::Current)
     }
@@ -242,13 +244,13 @@ impl DataSet {
 }
 
 impl Version {
-    /// Returns true if each partition has had a holder.
+    /// Returns true if each partition was stored by a holder, even if none has it any more.
     pub fn is_complete(&self) -> bool {
         self.partitions.iter().all(|partition| partition.content.is_some())
     }
 
-    /// The partitions that no projector has any more, ascending.
-    pub fn lost(&self) -> impl Iterator<Item = VbucketId> {
+    /// Returns the partitions that were loaded and that no projector has any more, ascending.
+    pub fn lost_partitions(&self) -> impl Iterator<Item = VbucketId> {
         let all = (0..).map(VbucketId).zip(&self.partitions);
         let is_lost =
             |partition: &Partition| partition.holders.is_empty() && partition.content.is_some();
@@ -260,7 +262,8 @@ impl Version {
         self.contents().map(|content| content.documents).sum()
     }
 
-    /// Returns the number of rows whose id occurs in a later row too, in the loaded partitions.
+    /// Returns the number of rows in the loaded partitions that a later row with the same id
+    /// replaces.
     pub fn duplicates(&self) -> u64 {
         self.contents().map(|content| content.rows.saturating_sub(content.documents)).sum()
     }
@@ -274,7 +277,7 @@ impl Version {
         self.partitions.iter().filter_map(|partition| partition.content.as_ref())
     }
 
-    /// The partitions that a projector loads, ascending.
+    /// Returns the partitions that a projector loads, ascending.
     pub fn partitions_of(&self, node: NodeId, replication: u16) -> Vec<VbucketId> {
         let holders = holders_of(self.partitions.len() as u16, replication, &self.nodes);
         let mine = (0..).map(VbucketId).zip(holders);
@@ -283,25 +286,26 @@ impl Version {
             .collect()
     }
 
-    /// The projectors that hold a partition.
+    /// Returns the projectors that hold a partition.
     pub fn holders(&self, partition: VbucketId) -> &[NodeId] {
         self.partitions.get(usize::from(partition.0)).map_or(&[], |partition| &partition.holders)
     }
 }
 
-/// Returns the branch of all documents of a partition, which is equal on all holders.
+/// Returns the branch (vbuuid) of all documents of a partition, which is equal on all holders.
 pub fn branch_of_partition(bucket: BucketId, partition: VbucketId) -> Vbuuid {
     Vbuuid(xxh3_64_with_seed(&partition.0.to_le_bytes(), bucket.0).max(1))
 }
 
-/// The name of the bucket of a version.
+/// Returns the name of the bucket of a version.
 pub fn version_bucket_name(data_set: &str, version: &str) -> String {
     format!("{data_set}@{version}")
 }
 
-/// Returns the projectors that load each partition: the partitions in their order, each as often as
-/// it has holders, are assigned to the sorted projectors in turn. No projector gets a partition
-/// twice; if there are fewer projectors than `replication`, each gets all partitions.
+/// Returns the projectors that load each partition, at most `replication` for each. The places of
+/// partition 0 are assigned to the projectors of `nodes` in turn, then those of partition 1, and
+/// so on. No projector gets a partition twice; with fewer projectors than `replication`, each
+/// gets all partitions.
 ///
 /// `nodes` must be distinct and ascending.
 pub fn holders_of(partitions: u16, replication: u16, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {

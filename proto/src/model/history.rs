@@ -1,14 +1,14 @@
 //! The history of a source: for each vbucket the branches of its mutations, newest first.
 //!
-//! A branch begins after a seqno, with a new vbuuid. Older branches end there: their mutations
-//! beyond that seqno belong to another history, which is lost when the source continues on the new
-//! branch. A position (vbuuid, seqno) is therefore a place in this history if and only if the seqno
-//! is on the branch with that vbuuid.
+//! A branch begins after a seqno, with a new vbuuid. All older branches end at this seqno: their
+//! later mutations belong to another history, which was lost when the source continued on the new
+//! branch. So a position (vbuuid, seqno) is in this history if and only if the seqno is on the
+//! branch with this vbuuid.
 //!
 //! Two positions of one history are compared by their seqnos alone, whatever their branches.
 //!
-//! The history of a bucket with several projectors is the sum of its parts: fingerprints of
-//! failover logs add up.
+//! If a bucket is at several projectors, each has the history of its vbuckets. The fingerprint of
+//! the complete history is the sum of their fingerprints.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ use crate::plant::{self, Plant};
 /// began. Empty before the first mutation of a pushed vbucket.
 pub type Branches = Vec<(Vbuuid, u64)>;
 
-/// Maximum number of branches remembered for a vbucket. Positions on older branches count as lost, and a copy at such a
-/// position is rebuilt.
+/// Maximum number of branches that are remembered for a vbucket. A position on an older branch
+/// counts as lost, and a copy at such a position is rebuilt.
 pub const BRANCHES_MAX: usize = 24;
 
 /// Returns the branch that a seqno is on.
@@ -34,16 +34,16 @@ pub fn branch_of(branches: &Branches, seqno: Seqno) -> Vbuuid {
     branch.map_or(Vbuuid(0), |(vbuuid, _)| *vbuuid)
 }
 
-/// Begins a branch after `seqno`. Older branches end there, and those that become empty are
-/// removed, so that no branch without mutations is kept.
+/// Begins a branch after `seqno`. Older branches end at this seqno. A branch that then has no
+/// mutation is removed.
 pub fn begin_branch(branches: &mut Branches, vbuuid: Vbuuid, seqno: Seqno) {
     branches.retain(|(_, began)| *began < seqno.0);
     branches.insert(0, (vbuuid, seqno.0));
     branches.truncate(BRANCHES_MAX);
 }
 
-/// Returns the last seqno up to which two histories are equal, judged by their branches; each may
-/// end earlier.
+/// Returns the last seqno of the history that both lists of branches have in common. The actual
+/// end of either history is not considered.
 pub fn common_end(one: &Branches, other: &Branches) -> Seqno {
     let end = |branches: &Branches, at: usize| match at.checked_sub(1) {
         Some(next) => branches[next].1,
@@ -56,7 +56,7 @@ pub fn common_end(one: &Branches, other: &Branches) -> Seqno {
     Seqno(one.iter().enumerate().find_map(in_both).unwrap_or_default())
 }
 
-/// Returns the hash of a vbucket's branches; zero if there are none.
+/// Returns the hash of one vbucket's branches; zero if there are none.
 fn hash(vbucket: u64, branches: &Branches) -> u64 {
     if branches.is_empty() {
         return 0;
@@ -73,8 +73,7 @@ fn hash(vbucket: u64, branches: &Branches) -> u64 {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailoverLogs {
     branches: Vec<Branches>,
-    /// The fingerprint of the history: the sum of the hashes of all vbuckets' branches, so that the
-    /// fingerprints of parts can be added.
+    /// The fingerprint of the history: the sum of the hashes of all vbuckets' branches.
     fingerprint: u64,
 }
 
@@ -86,8 +85,8 @@ impl FailoverLogs {
         Self { branches, fingerprint }
     }
 
-    /// The logs of a set of vbuckets; the others are empty.
-    pub fn of(&self, vbuckets: &VbucketSet) -> Self {
+    /// Returns the logs in which only the vbuckets of a set have branches.
+    pub fn only_vbuckets(&self, vbuckets: &VbucketSet) -> Self {
         let of_each = self.iter().map(|(vbucket, branches)| match vbuckets.contains(vbucket) {
             true => branches.clone(),
             false => Branches::new(),
@@ -95,17 +94,17 @@ impl FailoverLogs {
         Self::new(of_each.collect())
     }
 
-    /// The fingerprint of the history; equal fingerprints mean equal histories.
+    /// Returns the fingerprint of the history. Equal fingerprints mean equal histories.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// The branches of one vbucket; `None` for an unknown vbucket.
+    /// Returns the branches of one vbucket; `None` for an unknown vbucket.
     pub fn get(&self, vbucket: VbucketId) -> Option<&Branches> {
         self.branches.get(usize::from(vbucket.0))
     }
 
-    /// The branches of all vbuckets, in their order.
+    /// Returns the branches of all vbuckets, in the order of the vbuckets.
     pub fn iter(&self) -> impl Iterator<Item = (VbucketId, &Branches)> {
         self.branches.iter().enumerate().map(|(n, branches)| (VbucketId(n as u16), branches))
     }
@@ -115,38 +114,41 @@ impl FailoverLogs {
         self.get(vbucket).map_or(Vbuuid(0), |branches| branch_of(branches, seqno))
     }
 
-    /// Returns true if the position is a place in the history; the zero position always is.
+    /// Returns true if a position is in the history; the zero position always is.
     pub fn includes(&self, vbucket: VbucketId, position: Position) -> bool {
         position.seqno.0 == 0
             || (position.vbuuid.0 != 0
                 && self.branch_of(vbucket, position.seqno) == position.vbuuid)
     }
 
-    /// True if the positions of all vbuckets in the set are places in the history.
-    pub fn includes_of(&self, vbuckets: &VbucketSet, cut: &Cut) -> bool {
+    /// Returns true if a cut's positions of all vbuckets in the set are in the history.
+    pub fn includes_vbuckets(&self, vbuckets: &VbucketSet, cut: &Cut) -> bool {
         vbuckets.iter().all(|vbucket| self.includes(vbucket, cut.get(vbucket)))
     }
 
-    /// True if every position of the cut is a place in the history.
+    /// Returns true if every position of the cut is in the history.
     pub fn includes_cut(&self, cut: &Cut) -> bool {
         cut.iter().all(|(vbucket, position)| self.includes(vbucket, position))
     }
 }
 
-/// The end of a source's durable history, with the fingerprint of the history: few bytes.
+/// The end of a source's durable history, with only the fingerprint of that history, in few
+/// bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourcePlace {
-    /// The end of the durable history: a participant-closed cut.
+    /// The end of the durable history. No statement and no transaction of the source has
+    /// mutations on both sides of this cut.
     pub durable: Cut,
     /// [`FailoverLogs::fingerprint`] of the history that the cut belongs to.
     pub history: u64,
-    /// The vbuckets that the answer covers; all others are at zero, without branches.
+    /// The vbuckets that the answer covers. All others are at zero in `durable`, and have no
+    /// branches.
     pub kept: VbucketSet,
 }
 
 impl SourcePlace {
-    /// Returns the fingerprint of the place: of the vbuckets, the history and the end of the
-    /// durable mutations. A vbucket without mutations is at zero, whatever its branch.
+    /// Returns a fingerprint of the vbuckets, of the history and of its durable end. A vbucket
+    /// without mutations counts as at zero, whatever its branch.
     pub fn fingerprint(&self) -> u64 {
         let mut bytes = Vec::with_capacity(8 + self.kept.len() * 18);
         bytes.extend(self.history.to_le_bytes());
@@ -161,18 +163,20 @@ impl SourcePlace {
     }
 }
 
-/// The end of a source's durable history, with the branches of the history, as of one moment.
+/// The end of a source's durable history, with the branches of that history at the same moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceHistory {
-    /// The end of the durable history: a participant-closed cut.
+    /// The end of the durable history. No statement and no transaction of the source has
+    /// mutations on both sides of this cut.
     pub durable: Cut,
-    /// The branches of the history.
+    /// The branches of each vbucket.
     pub logs: Arc<FailoverLogs>,
-    /// The vbuckets that the answer covers; all others are at zero, without branches.
+    /// The vbuckets that the answer covers. All others are at zero in `durable`, and have no
+    /// branches.
     pub kept: VbucketSet,
 }
 
-/// A vbucket that has lost the end of its history.
+/// A vbucket whose last mutations are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingEnd {
     /// The vbucket with the loss.
@@ -184,9 +188,9 @@ pub struct MissingEnd {
 }
 
 impl SourceHistory {
-    /// Returns the vbuckets that lack mutations in a cut. `known` has the branches of the cut's
-    /// history.
-    pub fn missing(&self, cut: &Cut, known: &FailoverLogs) -> Vec<MissingEnd> {
+    /// Returns the vbuckets in which the source lacks mutations that a cut includes. `known` has
+    /// the branches of the cut's history.
+    pub fn missing_ends(&self, cut: &Cut, known: &FailoverLogs) -> Vec<MissingEnd> {
         let end = |(vbucket, at): (VbucketId, Position)| {
             let durable = self.durable.get(vbucket).seqno;
             let includes = self.logs.includes(vbucket, at);
@@ -200,7 +204,7 @@ impl SourceHistory {
         cut.iter().filter_map(end).collect()
     }
 
-    /// True if the source still has every mutation that the cut includes.
+    /// Returns true if the source still has every mutation that the cut includes.
     pub fn has(&self, cut: &Cut) -> bool {
         self.logs.includes_cut(cut) && self.durable.reaches(cut)
     }
@@ -232,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_counted_from_the_last_common_place() {
+    fn missing_mutations_begin_at_the_common_end() {
         let logs = |branches: &[(u64, u64)]| {
             FailoverLogs::new(vec![branches.iter().map(|(v, s)| (Vbuuid(*v), *s)).collect()])
         };
@@ -248,7 +252,7 @@ mod tests {
             let durable = Cut::from_positions(vec![at(0, end)]);
             let kept = VbucketSet::all(1);
             let history = SourceHistory { durable, logs: Arc::new(logs(branches)), kept };
-            let missing = history.missing(&Cut::from_positions(vec![cut]), &known);
+            let missing = history.missing_ends(&Cut::from_positions(vec![cut]), &known);
             let found = missing.first().map(|end| (end.has.0, end.had.0));
             assert_eq!(found, expected, "{branches:?}");
         }

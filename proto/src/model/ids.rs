@@ -1,5 +1,5 @@
-//! Identifiers. Each is a newtype, so that a seqno is never confused with an epoch, and is ordered,
-//! so that it can be a key of an ordered map.
+//! The identifiers of the cluster's objects. Each is a newtype, so that a seqno is never confused
+//! with an epoch, and is ordered, so that it can be a key of an ordered map.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -55,8 +55,8 @@ id!(/// A user; numbers are never used twice, so a user that is dropped and made
 id!(/// A token of a user; numbers are never used twice.
     TokenId(u64));
 
-/// One generation of an index: slices, files and messages belong to one generation, and several
-/// generations of one index can exist at a time.
+/// The number of an index with one of its generations. Slices, files and messages belong to one
+/// generation, and several generations of one index can exist at a time.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -74,7 +74,7 @@ impl LocalIndexId {
         at(0)..=at(u32::MAX)
     }
 
-    /// Returns a slice of this generation.
+    /// Returns the id of a slice of this generation.
     pub const fn slice(self, slice: SliceNo) -> SliceId {
         SliceId { index: self.index, generation: self.generation, slice }
     }
@@ -86,7 +86,7 @@ impl fmt::Display for LocalIndexId {
     }
 }
 
-/// A slice: its index, the generation of that index, and its number.
+/// The id of a slice: its index, the generation of that index, and the slice's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SliceId {
     /// The index that the slice belongs to.
@@ -98,7 +98,7 @@ pub struct SliceId {
 }
 
 impl SliceId {
-    /// The generation of the index that the slice belongs to.
+    /// Returns the generation that the slice belongs to.
     pub fn local_index(self) -> LocalIndexId {
         LocalIndexId { index: self.index, generation: self.generation }
     }
@@ -110,14 +110,15 @@ impl fmt::Display for SliceId {
     }
 }
 
-/// The published hash of a document id: XXH3, 64 bits, seed 0. A document belongs to vbucket
-/// `hash(id) mod V`, and in an index that is partitioned by id to slice `(hash(id) >> 32) mod
-/// slices`, which uses other bits so that the two are independent.
+/// Returns the hash of a document id: XXH3, 64 bits, seed 0, as users can compute it. The hash
+/// determines the vbucket, `hash(id) mod` the number of vbuckets. In an index that is partitioned
+/// by id it also determines the slice, `(hash(id) >> 32) mod` the number of slices, from other
+/// bits, so that the two are independent.
 pub fn hash_id(id: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(id.as_bytes())
 }
 
-/// The vbucket of a document id in a bucket of `vbuckets` vbuckets.
+/// Returns the vbucket of a document id in a bucket with this number of vbuckets.
 pub fn vbucket_of(id: &str, vbuckets: u16) -> VbucketId {
     VbucketId((hash_id(id) % u64::from(vbuckets.max(1))) as u16)
 }

@@ -1,5 +1,5 @@
-//! Indexes: the definition by the user, and the state, topology and moves that the cluster adds to
-//! it.
+//! Indexes: the user's definition of an index, and the state, topology and moves that the cluster
+//! adds to it.
 
 use std::sync::Arc;
 
@@ -12,41 +12,44 @@ use crate::model::topology::{IndexTopology, PartitionKey, TopologyProvider};
 
 /// Default number of slices of an index.
 pub const SLICES_DEFAULT: u16 = 8;
-/// Maximum number of generations of an index at a time: the serving one, one that is being built,
-/// and older ones that are still read.
+/// Maximum number of generations of an index at a time: the one that serves, one that is being
+/// built, and older ones that are still read.
 pub const GENERATIONS_MAX: usize = 4;
-/// Maximum number of slices of an index: a scan opens a cursor for each.
+/// Maximum number of slices of an index. A scan opens a cursor for each slice.
 pub const SLICES_MAX: u16 = 1024;
-/// The length limit of a split point, in bytes.
+/// The length limit of a split point (a bound between two slices), in bytes.
 pub const BOUND_BYTES_MAX: usize = 4 << 10;
-/// Minimum of the setting `slice_bytes_max`, in bytes: smaller slices cost more than they help.
+/// The smallest allowed value of the setting `slice_bytes_max`, in bytes: smaller slices cost
+/// more than they help.
 pub const SLICE_BYTES_MAX_LEAST: u64 = 64 << 10;
 /// Maximum number of replicas of an index in addition to the first copy.
 pub const REPLICAS_MAX: u8 = 7;
 /// Maximum number of key parts and included expressions of an index, together.
 pub const COLUMNS_MAX: usize = 32;
-/// Default limit of an entry's included values, in KiB. It equals the size of sixteen keys, so that
-/// a batch of rows is a small multiple of the number of rows.
+/// Default limit of the included values of one entry, in KiB. Equal to the size of sixteen keys,
+/// so that the memory of a batch of rows is at most a small multiple of that without included
+/// values.
 pub const INCLUDED_KB_DEFAULT: u16 = 64;
-/// Maximum of the limit of included values, in KiB: the longest document.
+/// The largest allowed limit of included values, in KiB: the length of the longest document.
 pub const INCLUDED_KB_MAX: u16 = 1024;
 
-/// The states of a generation of an index.
+/// The state of a generation of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum IndexState {
-    /// The index is declared and not built yet; BUILD INDEX starts the build.
+    /// The index is declared, and its build has not begun; BUILD INDEX begins it.
     Pending,
-    /// The generation is being built; the coordinator ends this state when every slice is readable.
+    /// The generation is being built, until every slice can be read.
     Backfill,
     /// The generation serves scans and follows the maintenance stream.
     Maintenance,
-    /// A newer generation has replaced this one. It follows the maintenance stream, and serves only
-    /// the scans, transactions and tokens that began on it, until none is left.
+    /// A newer generation has replaced this one. It still follows the maintenance stream, and
+    /// serves only scans, transactions and tokens that began on it. When there are none left, it
+    /// is dropped.
     Retired,
 }
 
 impl IndexState {
-    /// The name of the state in SHOW INDEXES and in messages.
+    /// Returns the name of the state in SHOW INDEXES and in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -56,14 +59,14 @@ impl IndexState {
         }
     }
 
-    /// True if scans may read a generation in this state.
-    pub fn is_read(self) -> bool {
+    /// Returns true if scans may read a generation in this state.
+    pub fn is_readable(self) -> bool {
         matches!(self, Self::Maintenance | Self::Retired)
     }
 }
 
-/// Compression of the blocks of an index's fragments. A block is compressed only if that saves at
-/// least an eighth of it.
+/// The compression of the blocks of an index's fragments. A block is compressed only if that
+/// saves at least an eighth of it.
 ///
 /// The default is no compression, because columns without their shared prefixes compress little.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +82,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// All kinds, with their names in SQL.
+    /// All compressions, with their names in SQL.
     pub const NAMES: [(&'static str, Self); 3] =
         [("none", Self::None), ("lz4", Self::Lz4), ("zstd", Self::Zstd)];
 }
@@ -95,8 +98,8 @@ pub struct KeyPart {
     pub column_type: ColumnType,
     /// True if the part is in descending order (DESC).
     pub descending: bool,
-    /// True if a document whose leading part is MISSING is indexed too. It has no effect on later parts, which are
-    /// indexed with MISSING in any case.
+    /// True if documents are indexed too for which this leading part is MISSING. No effect on
+    /// later parts, for which such documents are indexed in any case.
     pub include_missing: bool,
 }
 
@@ -111,7 +114,7 @@ pub struct IncludedColumn {
     pub column_type: ColumnType,
 }
 
-/// The rule that assigns entries to slices.
+/// The rule that determines the slice of an entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum PartitionBy {
     /// By the hash of the document's id: a mutation concerns one slice.
@@ -123,7 +126,8 @@ pub enum PartitionBy {
 }
 
 impl PartitionBy {
-    /// Returns the expressions over the document that decide; empty if the document's id decides.
+    /// Returns the expressions that determine the slice; empty if the document's id determines
+    /// it.
     pub fn exprs(&self) -> &[Expr] {
         match self {
             Self::DocumentId => &[],
@@ -133,17 +137,18 @@ impl PartitionBy {
     }
 }
 
-/// A partition by ranges: slice 0 has the values below the first bound, slice n those from bound n - 1 on, up to the next bound.
+/// A partition by ranges of values. Slice 0 has the values below the first bound; slice n has
+/// those from bound n - 1, inclusive, to bound n, exclusive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RangePartition {
     /// The expression that is evaluated for each document.
     pub expr: Expr,
-    /// The bounds as encoded key parts, ascending. There are one more slices than bounds.
+    /// The bounds as encoded key parts, ascending. There is one bound less than slices.
     pub bounds: Vec<Vec<u8>>,
 }
 
 impl RangePartition {
-    /// The slice of an encoded value.
+    /// Returns the slice of an encoded value.
     pub fn slice(&self, encoded: &[u8]) -> SliceNo {
         SliceNo(self.bounds.partition_point(|bound| &bound[..] <= encoded) as u16)
     }
@@ -162,7 +167,7 @@ pub struct IndexSpec {
     pub keys: Vec<KeyPart>,
     /// The included expressions, in order.
     pub include: Vec<IncludedColumn>,
-    /// The WHERE condition: documents for which it is not true are left out.
+    /// The WHERE condition. Only documents for which it is true are indexed.
     pub predicate: Option<Expr>,
     /// The distribution of entries over slices.
     pub partition: PartitionBy,
@@ -172,8 +177,9 @@ pub struct IndexSpec {
     pub replicas: u8,
     /// True if the included values are stored in separate fragments, which a scan without included values never reads.
     pub separate_included_columns: bool,
-    /// The size limit of the included values of one entry, in KiB. It belongs to the definition,
-    /// not to a projector, so that all copies of a slice leave out equal sets of documents.
+    /// The limit of the included values of one entry, in KiB. The definition of the index has
+    /// this limit, and not the settings of a projector, so that all copies of a slice leave out
+    /// the same documents.
     pub included_kb_max: u16,
     /// Compression of the index's fragments; a scan decompresses the blocks that it reads.
     pub compression: Compression,
@@ -220,7 +226,7 @@ impl IndexSpec {
     }
 }
 
-/// The record of a generation of an index in the catalog: definition, state and topology.
+/// The record of a generation of an index in the catalog: its definition, state and topology.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexInfo {
     /// The number of the index.
@@ -229,28 +235,28 @@ pub struct IndexInfo {
     pub bucket: BucketId,
     /// The definition that the user declared.
     pub spec: Arc<IndexSpec>,
-    /// The state of its life cycle.
+    /// The state of the generation.
     pub state: IndexState,
-    /// The generation that is being built or served.
+    /// The number of the generation.
     pub generation: Generation,
-    /// The nodes that store each slice.
+    /// The topology: for each slice, the nodes that store it.
     pub topology: Arc<IndexTopology>,
-    /// The moves in progress of its slices, by number.
+    /// The moves of its slices that are in progress, by number.
     pub moves: Vec<SliceMove>,
-    /// The version of this record, which grows with each change: a service that has a larger
-    /// revision ignores a smaller one.
+    /// The version of this record, which grows with each change. A service ignores a record with
+    /// a smaller revision than that of its present one.
     pub revision: u64,
-    /// The revision at the last change of the definition: of the name, a column, or a setting.
+    /// The `revision` at the last change of the definition: of the name, a column, or a setting.
     pub defined: u64,
 }
 
 impl IndexInfo {
-    /// Returns the index's number with this generation.
+    /// Returns the number of the index with this generation.
     pub fn local_id(&self) -> LocalIndexId {
         LocalIndexId { index: self.id, generation: self.generation }
     }
 
-    /// The slice of a partition key.
+    /// Returns the slice for a partition key.
     pub fn slice_of(&self, key: PartitionKey<'_>) -> SliceNo {
         match (&self.spec.partition, key) {
             (PartitionBy::Range(range), PartitionKey::Encoded(encoded)) => range.slice(encoded),
@@ -258,20 +264,20 @@ impl IndexInfo {
         }
     }
 
-    /// Returns true if a node must receive the mutations of a slice, because the node has a copy,
-    /// is about to receive one, or still has one that scans may need.
-    pub fn feeds(&self, node: NodeId, slice: SliceNo) -> bool {
+    /// Returns true if a node must receive the mutations of a slice: it has a copy, catches up in
+    /// a move to get one, or still has an old copy that scans may need.
+    pub fn is_fed(&self, node: NodeId, slice: SliceNo) -> bool {
         self.topology.hosts(node, slice)
             || self.moves.iter().any(|m| m.slice == slice && m.feeds(node))
     }
 
-    /// True if a node receives the mutations of any slice.
-    pub fn feeds_any(&self, node: NodeId) -> bool {
+    /// Returns true if a node must receive the mutations of any slice.
+    pub fn is_fed_any(&self, node: NodeId) -> bool {
         self.topology.placement.iter().flatten().any(|host| *host == node)
             || self.moves.iter().any(|m| m.feeds(node))
     }
 
-    /// Returns true if all copies on a node have a move away from it.
+    /// Returns true if each slice that a node stores is being moved away from the node.
     pub fn moves_all_from(&self, node: NodeId) -> bool {
         let is_moved =
             |slice: SliceNo| self.moves.iter().any(|m| m.slice == slice && m.from == Some(node));
@@ -279,7 +285,7 @@ impl IndexInfo {
         slices.filter(|slice| self.topology.hosts(node, *slice)).all(is_moved)
     }
 
-    /// Returns true if a node may have a copy of a slice; any other copy may be deleted.
+    /// Returns true if a node may have a copy of a slice. A node deletes any other copy.
     pub fn may_keep(&self, node: NodeId, slice: SliceNo) -> bool {
         self.topology.hosts(node, slice)
             || self.moves.iter().any(|m| m.slice == slice && m.concerns(node))

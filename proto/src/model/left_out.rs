@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The limits that a document can exceed.
+/// The reason why an index leaves out a document: the limit that the document exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOutReason {
     /// A key is too long.
@@ -11,14 +11,14 @@ pub enum LeftOutReason {
     IncludeTooLong,
     /// An array key has too many elements.
     TooManyEntries,
-    /// The entries are too long together.
+    /// The entries of the document are too long together.
     EntriesTooLong,
     /// The expressions of the index cost too much.
     TooCostly,
 }
 
-/// The number of documents that an index has left out, by reason. A document is counted each time
-/// that a version of it is left out.
+/// The number of documents that an index has left out, by reason. A document counts again each
+/// time that it is changed and left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// A key was too long.
@@ -54,7 +54,7 @@ impl LeftOut {
         self.too_costly += other.too_costly;
     }
 
-    /// Returns the counts, each with the words for its reason.
+    /// Returns each count with a text that states its reason.
     pub fn by_reason(&self) -> [(&'static str, u64); 5] {
         [
             ("key_too_long", self.key_too_long),

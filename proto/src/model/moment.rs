@@ -1,9 +1,10 @@
 //! Moments: one point in time for all buckets.
 //!
 //! A promotion publishes epochs of several buckets in one entry of the coordinators' log. A
-//! *moment* is an index of that log. It determines for each bucket the *epoch in force*: the newest
-//! one that was published at or before the index. So reads of two buckets at one moment return the
-//! cluster's state at one point in time, and repeated reads return equal results.
+//! *moment* is an index of that log, and determines for each bucket the *epoch in force*: the
+//! newest one that was published by an entry up to this index. So reads of two buckets at one
+//! moment return the cluster's state at one point in time, and repeated reads return equal
+//! results.
 //!
 //! For buckets at several projectors, a moment includes all writes that were acknowledged before
 //! it, and splits no commit over several buckets. Other concurrent writes may be visible in one
@@ -13,21 +14,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::ids::{BucketId, Epoch};
 
-/// A moment in the form in which routers specify it.
+/// A moment, as routers specify it.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Moment {
-    /// An index of the coordinators' log.
+    /// The index of the coordinators' log.
     pub at: u64,
-    /// An epoch that must be in force: the moment is then the nearest one to `at` at which this
-    /// epoch is in force. A router that has chosen an epoch itself specifies its moment in this
-    /// way, without a call to the coordinator.
+    /// An epoch of a bucket that must be in force. The moment is then the one nearest to `at` at
+    /// which it is. A router that has chosen an epoch itself can so specify the moment without a
+    /// call to the coordinator.
     pub of: Option<(BucketId, Epoch)>,
 }
 
 impl Moment {
-    /// Creates the moment of an index of the log.
+    /// Creates the moment of an index of the coordinators' log.
     pub fn at(at: u64) -> Self {
         Self { at, of: None }
     }

@@ -1,15 +1,15 @@
-//! Moves of slices between nodes: their record in the StateContext, plans, and progress reports.
+//! Moves of slices between nodes: their records, plans, and progress reports.
 //!
 //! A move passes these stages:
 //!
 //! | stage | meaning | the leader ends the stage when |
 //! |---|---|---|
-//! | `start` | the move waits: the number of moves at each node is bounded | both nodes have room |
+//! | `start` | the move waits, because the number of moves at each node is bounded | both nodes may begin another move |
 //! | `pending` | the target copies the slice's blocks from the fragments of an existing copy | the target reports that it has them |
 //! | `catchup` | the target receives the slice's mutations too; between two epochs it fetches the changes up to the epoch that it has applied, and then serves the slice | both nodes report equal checksums at one epoch |
 //! | `done` | the topology names the target; the source can still be read | no scan can read an epoch from before |
 //!
-//! Until `done` the source has the authoritative copy. After a failure of either node the move
+//! Until `done` the source has the authoritative copy. After a failure of either node, the move
 //! continues from its stage, or it is undone without an effect.
 
 use serde::{Deserialize, Serialize};
@@ -19,18 +19,18 @@ use crate::model::ids::{Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId
 /// The stage of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MoveStage {
-    /// The move waits until both nodes have room for it.
+    /// The move waits until both nodes may begin another move.
     Start,
     /// The target copies fragments.
     Pending,
     /// The target receives the maintenance stream and catches up to an epoch.
     Catchup,
-    /// The topology has changed; the source's copy is kept for scans that began earlier.
+    /// The topology has changed. The source keeps its copy for scans that began before.
     Done,
 }
 
 impl MoveStage {
-    /// The name of the stage in SHOW MOVES and in messages.
+    /// Returns the name of the stage in SHOW MOVES and in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -41,7 +41,7 @@ impl MoveStage {
     }
 }
 
-/// A move of one slice.
+/// A move of one slice from one node to another, or the addition or removal of a copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceMove {
     /// The number of the move.
@@ -50,23 +50,23 @@ pub struct SliceMove {
     pub slice: SliceNo,
     /// The node whose copy is removed; `None` if the move adds a copy.
     pub from: Option<NodeId>,
-    /// The node that receives a copy; `None` if the move only removes one, in which case it is
-    /// `done` immediately.
+    /// The node that receives a copy. `None` if the move only removes a copy; it is then `done`
+    /// immediately.
     pub to: Option<NodeId>,
     /// The current stage.
     pub stage: MoveStage,
-    /// The bucket's newest epoch at the beginning of the stage; in `pending` it is called the
-    /// rebalance timestamp.
+    /// The bucket's newest epoch at the beginning of the stage. In `pending`, operators know it
+    /// as the rebalance timestamp.
     pub epoch: Epoch,
 }
 
 impl SliceMove {
-    /// True if the node is the source or the target.
+    /// Returns true if the node is the source or the target.
     pub fn concerns(&self, node: NodeId) -> bool {
         self.from == Some(node) || self.to == Some(node)
     }
 
-    /// Returns true if the node must receive the slice's mutations because of the move.
+    /// Returns true if the node must receive the slice's mutations because of this move.
     pub fn feeds(&self, node: NodeId) -> bool {
         match self.stage {
             MoveStage::Start | MoveStage::Pending => false,
@@ -81,9 +81,9 @@ impl SliceMove {
 pub struct EndedMove {
     /// The index whose slices move.
     pub index: IndexId,
-    /// The move, with the last stage that it reached.
+    /// The move as it was in its last stage.
     pub was: SliceMove,
-    /// The reason for undoing it; `None` if it was completed.
+    /// The reason why the move was undone; `None` if it was completed.
     pub undone: Option<String>,
 }
 
@@ -109,7 +109,7 @@ pub struct PlannedMove {
 pub struct RebalanceRequest {
     /// The only index to move; `None` moves slices of all indexes.
     pub index: Option<IndexId>,
-    /// True to return the plan without carrying it out.
+    /// True if the plan is only returned, and not carried out.
     pub dry_run: bool,
 }
 
@@ -122,7 +122,7 @@ pub struct RebalancePlan {
     pub loads: Vec<PlannedLoad>,
 }
 
-/// The load of a node before and after a plan.
+/// The load of a node before and after a planned rebalance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedLoad {
     /// The node whose load this is.
@@ -140,24 +140,24 @@ pub struct MoveProgress {
     pub index: LocalIndexId,
     /// The number of the move.
     pub id: MoveId,
-    /// The phase of the target.
+    /// The present activity of the target.
     pub phase: MovePhase,
-    /// Bytes copied.
+    /// The number of bytes copied so far.
     pub bytes: u64,
     /// Number of bytes to copy, according to the source's last description.
     pub bytes_total: u64,
-    /// Bytes copied in about the last second.
+    /// The number of bytes copied in about the last second.
     pub bytes_per_s: u64,
-    /// The last error of the target, after which it retries.
+    /// The last error of the target, which repeats the attempt.
     pub trouble: Option<String>,
 }
 
-/// The phase of a move's target.
+/// The phase of the target of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MovePhase {
     /// The target copies files.
     Copying,
-    /// The target has a copy as of the rebalance timestamp or later, and waits until the stream
+    /// The target has a copy as of the rebalance timestamp or later. It waits until its stream
     /// carries the slice's mutations.
     Copied,
     /// The target serves the slice.

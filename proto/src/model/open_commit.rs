@@ -1,23 +1,24 @@
 //! Commits of several parts that no epoch may split: *open commits*.
 //!
-//! The parts of a commit are with its *participants*: of a transaction over several buckets these
-//! are the buckets ([`super::joint`]), of a producer's transaction the vbuckets of its bucket
-//! ([`super::pushed_commit`]). The protocol is the same for both:
+//! The parts of a commit are with its *participants*. For a transaction over several buckets
+//! these are the buckets ([`super::joint`]), for a producer's transaction the vbuckets of its
+//! bucket ([`super::pushed_commit`]). The protocol is the same for both:
 //!
-//! 1. *Prepare.* Each participant stores its changes without numbers.
-//! 2. *Decide.* The decision is logged: by the deciding bucket, or by each owner that the producer
-//!    calls.
-//! 3. *Finish.* The other participants number their changes.
-//! 4. *Settle.* The commit is *open* until an epoch has all of its parts. Participants remember it
-//!    in their records and name it in SYNC, so the leader promotes no epoch that has some parts and
-//!    lacks others.
-//! 5. *Resolve.* A participant whose commit is late queries the others for the [state of their
-//!    parts](PartState). A part that is lost is not waited for.
+//! - *Prepare.* Each participant stores its changes without numbers.
+//! - *Decide.* The decision is logged: by the deciding bucket, or by each owner of a vbucket that
+//!   the producer calls.
+//! - *Finish.* The other participants number their changes.
+//! - *Settle.* The commit is *open* until an epoch has all of its parts. Participants store it in
+//!   their records and name it in their reports (SYNC), so the leader publishes no epoch that has
+//!   some parts and lacks others.
+//! - *Resolve.* If a commit stays open for long, a participant queries the others for the [state
+//!   of their parts](PartState). The epochs do not wait for a part that is lost.
 //!
-//! The two kinds differ in what they presume. A transaction whose deciding bucket has not committed
-//! it is rolled back (presumed abort). A producer's commit is never rolled back: the parts that it
-//! lacks hold the epochs without a time limit, until the producer commits again, a new branch of
-//! history excludes them, or CANCEL TRANSACTION gives them up.
+//! The two kinds of commits differ in what a missing decision means. A transaction whose deciding
+//! bucket has not committed it is rolled back (presumed abort). A producer's commit is never
+//! rolled back: until its missing parts are committed, epochs end before it, without a time
+//! limit. The wait ends when the producer commits again, a new branch of history excludes the
+//! parts, or CANCEL TRANSACTION gives them up.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +26,7 @@ use super::ids::{BucketId, ProducerTransactionId, TransactionId, VbucketId};
 use super::joint::JointCommit;
 use super::pushed_commit::PushedCommit;
 
-/// The identity of a commit of several parts in a bucket.
+/// The identity of a commit of several parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommitId {
@@ -35,7 +36,7 @@ pub enum CommitId {
     Pushed(ProducerTransactionId),
 }
 
-/// The holder of a part of a commit.
+/// The bucket or vbucket that has a part of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Participant {
     /// A bucket of a joint commit.
@@ -44,27 +45,27 @@ pub enum Participant {
     Vbucket(VbucketId),
 }
 
-/// The state of a part of a commit, reported by its participant.
+/// The state of one part of a commit, as its participant reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum PartState {
-    /// The part is not stored, and may still be committed.
+    /// The part is not committed yet, but still may be.
     Missing,
     /// The part is durable.
     Durable,
-    /// An epoch has the part.
+    /// An epoch includes the part, so readers see it.
     Shown,
     /// The part can never be committed: its participant has lost it, or its vbucket has left the
-    /// part's branch before the part's end.
+    /// part's branch of history before the part's end.
     Lost,
 }
 
-/// An open commit, in no epoch yet. In SYNC it lacks the participants that are not waited for, and
-/// a joint commit has at most one position.
+/// A commit of several parts that no epoch includes yet. In a SYNC report, participants that no
+/// epoch waits for are omitted, and a joint commit has at most one position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OpenCommit {
-    /// The part of a bucket in the commit of a transaction over several buckets.
+    /// The commit of a transaction over several buckets, as one bucket has it.
     Joint(JointCommit),
-    /// A producer's commit, with all of its parts.
+    /// A producer's commit, with its parts in all vbuckets.
     Pushed(PushedCommit),
 }
 

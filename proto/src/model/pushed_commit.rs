@@ -1,44 +1,45 @@
 //! Commits of transactions in pushed buckets: *pushed commits*.
 //!
-//! The producer of a pushed bucket has the data and makes the decision, so its transactions have no
-//! conflicts, and their commits have no first phase. The producer numbers its transactions, and the
-//! mutations of each one from 1 in each vbucket. The owner of a vbucket keeps these mutations as an
-//! open transaction. The commit names, for each vbucket, the position at which it ends and the
-//! number of its mutations: the n-th mutation gets the n-th seqno after the vbucket's end. So the
-//! producer determines the history of a vbucket, even if a document was changed twice.
+//! The producer of a pushed bucket has the data and makes the decision. So its transactions have
+//! no conflicts, and their commits have no first phase. The producer numbers its transactions,
+//! and in each vbucket the mutations of a transaction, from 1. The owner of the vbucket keeps
+//! these mutations as an open transaction. The commit names, for each vbucket, the number of its
+//! mutations and the position at which they end: the n-th mutation gets the n-th seqno after the
+//! vbucket's present end. So the producer determines the history of a vbucket, even if a document
+//! was changed twice.
 //!
-//! The owners commit their parts one by one. A pushed commit of several vbuckets is *open* until an
-//! epoch covers all of it. Its owners report it in SYNC, with all of its parts, and the leader
-//! moves cuts back until they split no commit ([`keep_whole`]). There is no time limit: while a
-//! part is not committed, the epochs of the other vbuckets end before the commit, until the
-//! producer commits again. Apart from commits, mutations of a pushed bucket are independent of each
-//! other, so an epoch may end at any other place.
+//! The owners of the vbuckets commit their parts one by one. A pushed commit of several vbuckets
+//! is *open* until an epoch covers all of it. Its owners report it in SYNC, with all of its
+//! parts, and the leader moves the cut of the next epoch back until it splits no commit
+//! ([`avoid_split_commits`]). There is no time limit: while a part is not committed, the epochs of the
+//! other vbuckets end before the commit, until the producer commits again. Mutations outside of
+//! transactions are independent of each other, so an epoch may end between any two of them.
 //!
 //! A part is in a cut if its end is in the history of the cut. A seqno alone does not determine
-//! that: after a fail-over of the producer, or a loss, another branch has the seqno too. A process
-//! without the failover log of a vbucket treats a part as published only if the cut is on the
-//! branch of the part. A part is *lost* when its vbucket has left its branch before its end. A
-//! vbucket begins each branch once, so a lost part never appears. A part on a branch that the
-//! vbucket never had is not lost: the branch may be about to begin.
+//! that: after a fail-over of the producer, or a loss, another branch of history has the seqno
+//! too. A process without the failover log of a vbucket treats a part as published only if the
+//! cut is on the branch of the part. A part is *lost* when its vbucket has left its branch before
+//! its end. A vbucket begins each branch once, so a lost part never appears. A part on a branch
+//! that the vbucket never had is not lost, because the branch may be about to begin.
 //!
 //! Open pushed commits are in the bucket's record, like joint commits. They are handed over
 //! together with the vbucket.
 //!
 //! Known limits:
 //!
-//! - The epoch that ends a rollback has all surviving mutations, also a part of a commit that was
-//!   open then.
+//! - The epoch that ends a rollback has all surviving mutations, also those of a commit that was
+//!   open.
 //! - An owner that has lost its disk does not remember the branches that its vbuckets have left.
 //!   The epochs wait for a part on such a branch until the producer commits again, or until
 //!   `CANCEL TRANSACTION`.
-//! - The owner of a plain mutation does not know if it replaces a part, so an epoch may have it
-//!   before the commit is reported to the leader. A producer that commits again instead splits
-//!   nothing.
+//! - The owner of a mutation outside of transactions does not know whether it replaces a part of
+//!   a commit. So an epoch may have the mutation before the commit is reported to the leader. A
+//!   producer that commits again instead splits nothing.
 //! - If a projector loses its part after the epoch, readers see only the other parts until the
 //!   producer has pushed it again, as after any loss of a pushed bucket.
-//! - While a producer commits again at other positions, and one owner has not received that yet, a
-//!   vbucket with a part is not handed over to another owner of a part, unless a part of the
-//!   transferred version is lost there.
+//! - A producer may commit again at other positions. While one owner has not received that, a
+//!   vbucket of the commit is not handed over to another owner with a part of it, unless a part
+//!   of the transferred commit is lost at that owner.
 //! - While the epochs wait for a commit, a stream to an indexer pauses when the frames after the
 //!   commit reach its limit.
 
@@ -51,10 +52,11 @@ use super::history::{Branches, FailoverLogs};
 use super::ids::{ProducerTransactionId, Seqno, VbucketId};
 use crate::error::{Error, ErrorCode, Result};
 
-/// The limit of open pushed commits of a bucket at one projector: those of a few intervals between
-/// epochs, or of a producer that waits for a projector.
+/// The maximum number of open pushed commits of a bucket at one projector. So many are made
+/// during a few intervals between epochs, or while a producer waits for a projector.
 pub const OPEN_MAX: usize = 1 << 10;
-/// The limit of parts of all these commits. Each takes some 20 bytes in a record and in each SYNC.
+/// The maximum number of parts of all open pushed commits. Each takes some 20 bytes in a record
+/// and in each SYNC report.
 pub const OPEN_PARTS_MAX: usize = 16 << 10;
 
 /// The part of a pushed commit in one vbucket: a range of seqnos on one branch.
@@ -62,7 +64,7 @@ pub const OPEN_PARTS_MAX: usize = 16 << 10;
 pub struct PushedPart {
     /// The vbucket of the part.
     pub vbucket: VbucketId,
-    /// The seqno before the first mutation of the part.
+    /// The seqno before the part's first mutation.
     pub after: Seqno,
     /// The position of the last mutation of the part.
     pub end: Position,
@@ -74,8 +76,8 @@ impl PushedPart {
         self.end.seqno.0.saturating_sub(self.after.0)
     }
 
-    /// Returns true if a cut includes the part: the ends of both are in the history with these
-    /// failover logs, and the part does not end after the cut. A comparison of seqnos is not
+    /// Returns true if a cut includes the complete part: the ends of both are in the history with
+    /// these failover logs, and the part does not end after the cut. Seqnos alone are not
     /// sufficient, because another branch may have them too.
     pub fn is_in(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
         let at = cut.get(self.vbucket);
@@ -84,16 +86,16 @@ impl PushedPart {
             && logs.includes(self.vbucket, self.end)
     }
 
-    /// Returns true if a cut certainly includes the part, whatever the failover logs are, because
-    /// the cut is on the part's branch. A false result proves nothing: a cut may also include a
-    /// part on an earlier branch.
-    pub fn is_on_branch_of(&self, cut: &Cut) -> bool {
+    /// Returns true if a cut is on the part's branch and includes its end. The failover logs are
+    /// not needed. A false result proves nothing: a cut on a later branch may include the part
+    /// too.
+    pub fn is_in_cut_on_its_branch(&self, cut: &Cut) -> bool {
         let at = cut.get(self.vbucket);
         at.vbuuid == self.end.vbuuid && at.seqno >= self.end.seqno
     }
 
-    /// Returns true if a cut of the history with these failover logs includes a mutation of the
-    /// part. All mutations of a part are on one branch.
+    /// Returns true if a cut includes the first mutation of the part. `logs` are the branches of
+    /// the cut's history. All mutations of a part are on one branch.
     fn is_begun_in(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
         let first = Seqno(self.after.0.saturating_add(1));
         cut.get(self.vbucket).seqno >= first
@@ -102,8 +104,8 @@ impl PushedPart {
 
     /// Returns true if the vbucket has left the part's branch before the part's end, so that the
     /// part can never be stored. `given_up` are earlier branches of the vbucket without remaining
-    /// mutations. A vbucket begins each branch once, so none of these branches returns. A branch
-    /// that the vbucket never had may be about to begin.
+    /// mutations. A vbucket begins each branch once, so none of these can return. A branch that
+    /// the vbucket never had may still begin.
     pub fn is_lost(&self, branches: &Branches, given_up: &Branches) -> bool {
         let Position { vbuuid, seqno } = self.end;
         match branches.iter().position(|(known, _)| *known == vbuuid) {
@@ -112,7 +114,8 @@ impl PushedPart {
         }
     }
 
-    /// Returns true if the part is lost according to the failover logs alone.
+    /// Returns true if the part is lost according to the failover logs, without the branches that
+    /// were given up.
     fn is_lost_in(&self, logs: &FailoverLogs) -> bool {
         logs.get(self.vbucket).is_some_and(|known| self.is_lost(known, &Branches::new()))
     }
@@ -128,8 +131,8 @@ pub struct PushedCommit {
 }
 
 impl PushedCommit {
-    /// Creates a commit from parts in any order. Each part must have mutations, and each vbucket at
-    /// most one part.
+    /// Creates a commit from parts in any order. Returns an error if a part has no mutations, or
+    /// a vbucket has two parts.
     pub fn new(transaction: ProducerTransactionId, mut parts: Vec<PushedPart>) -> Result<Self> {
         let bad = |what: String| {
             let what = format!("the commit of transaction {transaction} {what}");
@@ -157,34 +160,33 @@ impl PushedCommit {
         at.ok().map(|at| &self.parts[at])
     }
 
-    /// Returns true if a cut of the history with these failover logs includes a mutation of the
-    /// commit.
+    /// Returns true if a cut includes a mutation of the commit. `logs` are the branches of the
+    /// cut's history.
     fn is_begun_in(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
         self.parts.iter().any(|part| part.is_begun_in(cut, logs))
     }
 
-    /// Returns true if a cut includes a mutation of the commit and lacks another one that may still
-    /// appear. Parts on branches that were given up are not in `self`: the owner of their vbucket,
-    /// which knows these branches, does not report them.
+    /// Returns true if a cut includes a mutation of the commit and lacks another one that may
+    /// still appear. Lost parts do not count. The owners of vbuckets have already removed the
+    /// parts on branches that were given up.
     fn is_split_by(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
         let lacks = |part: &PushedPart| !part.is_in(cut, logs) && !part.is_lost_in(logs);
         self.is_begun_in(cut, logs) && self.parts.iter().any(lacks)
     }
 }
 
-/// Moves a cut back until it splits no pushed commit, but never below `published`. A commit of
-/// which `published` includes a mutation is already visible: its other parts were lost, or are not
-/// waited for. All cuts are positions of the history with these failover logs. The function ends
-/// because cuts only move back.
+/// Moves a cut back until it splits no pushed commit, but never below `published`. A commit with
+/// a mutation in `published` is ignored, because it is already visible. All cuts are positions of
+/// the history with these failover logs. The function ends because cuts only move back.
 ///
-/// The result for a larger cut is never below the result for a smaller one: parts in the smaller
-/// cut are in the larger one too. So if the newest cut moves back to `published`, older ones need
-/// not be tried.
+/// A larger cut never leads to a smaller result than a smaller cut does: parts in the smaller cut
+/// are in the larger one too. So if the newest cut moves back to `published`, older ones need not
+/// be tried.
 ///
-/// After a commit was removed from the cut, the cut includes no mutation of it, so each commit is
-/// removed once, and each part is visited once. The cost is linear in the number of parts, however
-/// the commits depend on each other.
-pub fn keep_whole<'c>(
+/// After a commit was removed from the cut, the cut includes no mutation of it. So each commit is
+/// removed once, and each part is visited once. The cost is linear in the number of parts,
+/// however the commits depend on each other.
+pub fn avoid_split_commits<'c>(
     commits: impl Iterator<Item = &'c PushedCommit>,
     (published, logs): (&Cut, &FailoverLogs),
     cut: &mut Cut,
@@ -198,8 +200,8 @@ pub fn keep_whole<'c>(
     let mut passed = PendingParts::new(&commits);
     while let Some(at) = left.pop() {
         for part in &commits[at].parts {
-            if fall(part, (published, logs), cut) {
-                passed.pass(part.vbucket, cut.get(part.vbucket).seqno, |at, part| {
+            if move_cut_before(part, (published, logs), cut) {
+                passed.remove_above(part.vbucket, cut.get(part.vbucket).seqno, |at, part| {
                     if !part.is_lost_in(logs) {
                         left.push(at);
                     }
@@ -209,8 +211,8 @@ pub fn keep_whole<'c>(
     }
 }
 
-/// The parts that a falling cut still includes: for each vbucket their ends, ascending, with the
-/// index of the commit.
+/// The parts that a cut still includes while it moves back. For each vbucket: the parts with the
+/// index of their commit, ascending by their ends.
 struct PendingParts<'c>(BTreeMap<VbucketId, Vec<(&'c PushedPart, usize)>>);
 
 impl<'c> PendingParts<'c> {
@@ -228,9 +230,14 @@ impl<'c> PendingParts<'c> {
         Self(parts)
     }
 
-    /// Calls `each` for each part that a vbucket loses when its cut falls to a seqno, once per
-    /// part.
-    fn pass(&mut self, vbucket: VbucketId, to: Seqno, mut each: impl FnMut(usize, &PushedPart)) {
+    /// Removes the parts of a vbucket that a cut no longer includes when it moves back to `to`.
+    /// Calls `each` for each of them.
+    fn remove_above(
+        &mut self,
+        vbucket: VbucketId,
+        to: Seqno,
+        mut each: impl FnMut(usize, &PushedPart),
+    ) {
         let Some(parts) = self.0.get_mut(&vbucket) else { return };
         while let Some((part, at)) = parts.pop_if(|(part, _)| part.end.seqno > to) {
             each(at, part);
@@ -238,8 +245,13 @@ impl<'c> PendingParts<'c> {
     }
 }
 
-/// Moves a cut back to before a part; returns false if the cut includes no mutation of the part.
-fn fall(part: &PushedPart, (published, logs): (&Cut, &FailoverLogs), cut: &mut Cut) -> bool {
+/// Moves a cut back to before a part, but not below `published`. Returns false if the cut already
+/// includes no mutation of the part.
+fn move_cut_before(
+    part: &PushedPart,
+    (published, logs): (&Cut, &FailoverLogs),
+    cut: &mut Cut,
+) -> bool {
     let (at, last) = (cut.get(part.vbucket), published.get(part.vbucket));
     let to = match part.after > last.seqno {
         true => Position { vbuuid: logs.branch_of(part.vbucket, part.after), seqno: part.after },

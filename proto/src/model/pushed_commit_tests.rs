@@ -32,12 +32,12 @@ fn commit(transaction: u64, parts: &[(u16, u64, u64)]) -> PushedCommit {
 
 fn fallen(commits: &[PushedCommit], logs: &FailoverLogs, from: [u64; 4]) -> Cut {
     let mut at = cut(from);
-    keep_whole(commits.iter(), (&cut([0; 4]), logs), &mut at);
+    avoid_split_commits(commits.iter(), (&cut([0; 4]), logs), &mut at);
     at
 }
 
 #[test]
-fn a_commit_that_is_there_in_part_is_not_there_and_takes_what_is_behind_it_along() {
+fn a_split_commit_moves_the_cut_before_it() {
     let first = commit(1, &[(0, 2, 5), (1, 0, 3)]);
     let behind = commit(2, &[(0, 6, 8), (2, 1, 2)]);
     let both = [first.clone(), behind];
@@ -46,10 +46,10 @@ fn a_commit_that_is_there_in_part_is_not_there_and_takes_what_is_behind_it_along
     assert_eq!(fallen(&both, &one_branch(), [7, 3, 1, 9]), cut([6, 3, 1, 9]));
     let published = cut([5, 3, 0, 0]);
     let mut at = cut([9, 3, 0, 0]);
-    keep_whole(both.iter(), (&published, &one_branch()), &mut at);
+    avoid_split_commits(both.iter(), (&published, &one_branch()), &mut at);
     assert_eq!(at, cut([6, 3, 0, 0]), "what is published stays");
     let mut at = cut([9, 2, 1, 0]);
-    keep_whole(both.iter(), (&cut([5, 0, 0, 0]), &one_branch()), &mut at);
+    avoid_split_commits(both.iter(), (&cut([5, 0, 0, 0]), &one_branch()), &mut at);
     assert_eq!(at, cut([6, 2, 1, 0]), "and holds nothing up if it was halved");
 }
 
@@ -113,7 +113,7 @@ fn a_cut_has_a_part_only_on_a_history_with_the_end_of_the_part() {
     let open = [commit(1, &[(0, 2, 5), (1, 3, 6)])];
     let fallen = |logs: &FailoverLogs| {
         let mut at = cut_on(8, [9, 20, 0, 0]);
-        keep_whole(open.iter(), (&cut([0; 4]), logs), &mut at);
+        avoid_split_commits(open.iter(), (&cut([0; 4]), logs), &mut at);
         at
     };
     let held = cut_on(8, [2, 20, 0, 0]);
@@ -122,7 +122,11 @@ fn a_cut_has_a_part_only_on_a_history_with_the_end_of_the_part() {
     assert_eq!(fallen(&logs_of_second(&[(8, 6), (7, 0)])), whole, "a branch behind the part");
     assert_eq!(fallen(&logs_of_second(&[(8, 5), (7, 0)])), whole, "the part is lost");
     let mut at = cut_on(8, [9, 20, 0, 0]);
-    keep_whole(open.iter(), (&cut_on(8, [0, 10, 0, 0]), &logs_of_second(&[(8, 0)])), &mut at);
+    avoid_split_commits(
+        open.iter(),
+        (&cut_on(8, [0, 10, 0, 0]), &logs_of_second(&[(8, 0)])),
+        &mut at,
+    );
     assert_eq!(at, held, "what is published on another branch has begun nothing");
 }
 
@@ -178,7 +182,7 @@ fn fallen_in_rounds(commits: &[PushedCommit], published: &Cut, from: [u64; 4]) -
         commits.iter().find(|of| !of.is_begun_in(published, &logs) && of.is_split_by(&at, &logs))
     {
         for part in &split.parts {
-            fall(part, (published, &logs), &mut at);
+            move_cut_before(part, (published, &logs), &mut at);
         }
     }
     at
@@ -213,7 +217,7 @@ proptest! {
         let from = [0, 1, 2, 3].map(|v| share(v, shares[v].0).max(published[v]));
         let published = cut(published);
         let mut at = cut(from);
-        keep_whole(commits.iter(), (&published, &one_branch()), &mut at);
+        avoid_split_commits(commits.iter(), (&published, &one_branch()), &mut at);
         prop_assert_eq!(at, fallen_in_rounds(&commits, &published, from));
     }
 
@@ -265,7 +269,7 @@ proptest! {
         let smaller = [0, 1, 2, 3].map(|v| share(v, shares[v].0));
         let fallen = |from| {
             let mut at = cut(from);
-            keep_whole(commits.iter(), (&cut(published), &one_branch()), &mut at);
+            avoid_split_commits(commits.iter(), (&cut(published), &one_branch()), &mut at);
             at
         };
         prop_assert!(fallen(larger).reaches(&fallen(smaller)));

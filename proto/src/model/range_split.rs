@@ -1,14 +1,14 @@
-//! Splits of an index by ranges: the split point, the new definition, and the slices of the present
-//! generation from which the new ones are made.
+//! Splits of an index that is partitioned by ranges: the split point, the new definition, and the
+//! present slices from which the new slices are made.
 //!
-//! A generation *derives* from another one if both have the same entries, and each slice of the new
-//! one is a range of one slice of the other. This fact is not recorded: it is computed from the two
-//! definitions. A node can make the new slices from its present ones, and a node that lacks one of
-//! these builds the new slices from the source, with an equal result.
+//! A generation *derives* from another one if both have the same entries, and each slice of the
+//! new one is a range of one slice of the other. This relation is not recorded, but computed from
+//! the two definitions. A node can make the new slices from its present ones. If it lacks one of
+//! these, it builds the new slices from the source, with an equal result.
 //!
-//! A slice is a range of entries if the partition expression is the leading key part, ascending: an
-//! entry begins with the encoded value that the bounds are compared with, and no encoded value is a
-//! prefix of another one.
+//! A slice is a range of entries if the partition expression is the leading key part, ascending.
+//! An entry then begins with the encoded value that the bounds are compared with, and no encoded
+//! value is a prefix of another one.
 
 use super::ids::SliceNo;
 use super::index::{BOUND_BYTES_MAX, IndexSpec, PartitionBy, RangePartition, SLICES_MAX};
@@ -17,23 +17,24 @@ use crate::plant::{self, Plant};
 use crate::value::Value;
 use crate::value::key::{decode_part, encode_part, successor};
 
-/// A slice of a new generation, with the slice of another generation that contains its entries.
+/// A slice of a new generation, and the present slice that contains its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DerivedSlice {
     /// The slice of the new generation.
     pub slice: SliceNo,
-    /// The slice of the other generation.
+    /// The slice of the present generation.
     pub from: SliceNo,
-    /// The range of the entries that belong to the new slice; `None` means all of them.
+    /// The range of the present slice's entries that belong to the new slice; `None` means all of
+    /// them.
     pub part: Option<SlicePart>,
 }
 
-/// A range of the entries of a slice.
+/// A range of the keys of a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlicePart {
-    /// The inclusive lower bound; empty means the beginning.
+    /// The inclusive lower bound; empty means the beginning of the slice.
     pub low: Vec<u8>,
-    /// The exclusive upper bound; `None` means the end.
+    /// The exclusive upper bound; `None` means the end of the slice.
     pub high: Option<Vec<u8>>,
 }
 
@@ -45,8 +46,8 @@ impl RangePartition {
         (slice.checked_sub(1).and_then(bound), bound(slice))
     }
 
-    /// Returns the ranges after a slice is divided at a bound; `None` if the bound is not inside
-    /// the slice.
+    /// Returns the ranges after one slice is divided at a bound; `None` if the bound is not
+    /// inside the slice.
     pub fn divided(&self, slice: SliceNo, at: &[u8]) -> Option<Self> {
         let (low, high) = self.bounds_of(slice);
         let is_known = usize::from(slice.0) <= self.bounds.len();
@@ -60,8 +61,8 @@ impl RangePartition {
     }
 }
 
-/// Returns true if a bound is one encoded number, text, true or false, which a statement can
-/// declare.
+/// Returns true if a statement can declare this bound: it is one encoded number, text, true or
+/// false.
 fn is_split_point(bound: &[u8]) -> bool {
     let mut rest = bound;
     bound.len() <= BOUND_BYTES_MAX
@@ -72,8 +73,8 @@ fn is_scalar(value: &Value) -> bool {
     matches!(value, Value::Bool(_) | Value::Number(_) | Value::String(_))
 }
 
-/// Returns the bound that is equal to the ascending leading key part at the beginning of `part`;
-/// `None` if no statement can declare it.
+/// Returns the bound that equals the leading key part at the beginning of the encoded key `part`,
+/// in ascending form. Returns `None` if no statement can declare this bound.
 pub fn bound_at(part: &[u8]) -> Option<Vec<u8>> {
     let mut rest = part;
     let value = decode_part(&mut rest, false).ok().filter(is_scalar)?;
@@ -83,8 +84,8 @@ pub fn bound_at(part: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl IndexSpec {
-    /// Returns the ranges of an index that is partitioned by its leading key part, ascending, so
-    /// that its slices can be split in place; `None` for other indexes.
+    /// Returns the ranges of an index whose slices can be split in place: it is partitioned by
+    /// its leading key part, which is ascending. `None` for other indexes.
     pub fn leading_ranges(&self) -> Option<&RangePartition> {
         let PartitionBy::Range(range) = &self.partition else { return None };
         let leads =
@@ -99,8 +100,8 @@ impl IndexSpec {
         Some(Self { partition: PartitionBy::Range(ranges), slices, ..self.clone() })
     }
 
-    /// For each slice of this definition, the slice of the definition `from` that contains its
-    /// range; `None` if this definition does not derive from `from`.
+    /// Returns, for each slice of this definition, the slice of the definition `from` that
+    /// contains its range. Returns `None` if this definition does not derive from `from`.
     ///
     /// The name, the statement, the number of copies and the grouping of columns may differ,
     /// because they do not affect the entries.
@@ -121,11 +122,11 @@ impl IndexSpec {
             return None;
         }
         let slices = (0..=mine.bounds.len()).map(|n| SliceNo(n as u16));
-        Some(slices.map(|slice| derived(mine, parents, slice)).collect())
+        Some(slices.map(|slice| derived_slice(mine, parents, slice)).collect())
     }
 }
 
-fn derived(mine: &RangePartition, parents: &RangePartition, slice: SliceNo) -> DerivedSlice {
+fn derived_slice(mine: &RangePartition, parents: &RangePartition, slice: SliceNo) -> DerivedSlice {
     let (low, high) = mine.bounds_of(slice);
     let from = low.map_or(SliceNo(0), |low| parents.slice(low));
     if parents.bounds_of(from) == (low, high) {
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_finer_division_of_the_same_entries_derives() {
+    fn only_finer_ranges_of_equal_entries_derive() {
         let (before, after) = (spec(&[20, 45]), spec(&[20, 30, 45]));
         assert_eq!(before.derived_from(&before), None, "REINDEX builds from the source");
         assert_eq!(before.derived_from(&after), None, "slices are joined");

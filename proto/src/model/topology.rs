@@ -1,25 +1,26 @@
 //! The placement of an index's slices on nodes, and the assignment of documents to slices.
 //!
-//! A *slice* has *replicas* on several nodes, in a list whose first node scans prefer. All slices
-//! of an index on one node are its *shard* on that node.
+//! A *slice* has *replicas* on several nodes, in a list that begins with the node that scans
+//! prefer. All slices of an index on one node are its *shard* on that node.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::model::ids::{NodeId, SliceNo, TopologyNo, hash_id};
 
-/// The partition algorithm of an index: the slice of a key, and the nodes of a slice.
+/// An index's assignment of documents to slices, and of slices to nodes.
 pub trait TopologyProvider: Send + Sync {
-    /// Returns the slice that contains the entries of a document: computed from its id if the index
-    /// is partitioned by id, otherwise from the encoded values of the partition expressions.
+    /// Returns the slice for a document's entries. If the index is partitioned by id, the slice
+    /// follows from the document's id, otherwise from the encoded values of the partition
+    /// expressions.
     fn partition(&self, key: PartitionKey<'_>) -> SliceNo;
     /// Returns the nodes that have a replica of a slice, the preferred one first.
     fn replicas(&self, slice: SliceNo) -> &[NodeId];
-    /// The number of slices.
+    /// Returns the number of slices.
     fn slices(&self) -> u16;
 }
 
-/// The partition key of a document.
+/// The value that determines the slice of a document's entries.
 #[derive(Clone, Copy, Debug)]
 pub enum PartitionKey<'a> {
     /// The document's id.
@@ -28,13 +29,13 @@ pub enum PartitionKey<'a> {
     Encoded(&'a [u8]),
 }
 
-/// The topology of one index: the assignment of documents to slices by hash, and a list of nodes
-/// for each slice.
+/// The topology of one index: the number of its slices, to which documents are assigned by hash,
+/// and the nodes of each slice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexTopology {
-    /// The number of this version of the index's topology.
+    /// The version number of the index's topology.
     pub number: TopologyNo,
-    /// For each slice, the nodes that have a replica of it.
+    /// The nodes with a replica, for each slice.
     pub placement: Vec<Vec<NodeId>>,
 }
 
@@ -63,7 +64,7 @@ impl IndexTopology {
         self.replicas(slice).contains(&node)
     }
 
-    /// Returns the slices that a node has, ascending: its shard of the index.
+    /// Returns the slices that a node has, ascending; together they are its shard of the index.
     pub fn slices_on(&self, node: NodeId) -> Vec<SliceNo> {
         (0..self.slices()).map(SliceNo).filter(|slice| self.hosts(node, *slice)).collect()
     }

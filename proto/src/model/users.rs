@@ -1,14 +1,14 @@
 //! Users, and the privileges that they have.
 //!
 //! A user logs in with a password, a token or a certificate. No secret is stored in clear text: a
-//! password is stored as a SCRAM verifier (RFC 5802, RFC 7677), a token as its SHA-256. Neither of
-//! them can be used to log in, and neither is printed: [`Secret32`] hides its bytes from `Debug`,
-//! so that no log, error or dump of the state contains them.
+//! password is stored as a SCRAM verifier (RFC 5802, RFC 7677), a token as its SHA-256. Neither
+//! of them can be used to log in, and neither is printed: [`Secret32`] hides its bytes from
+//! `Debug`, so no log, error or dump of the state contains them.
 //!
-//! A grant is for one bucket, or for all: every present and future bucket, and the cluster itself.
-//! Grants refer to buckets by number, so a bucket with the name of a dropped one inherits no
-//! grants. Indexes have the privileges of their bucket, and the versions of a data set those of the
-//! data set.
+//! A grant is for one bucket, or for all: every present and future bucket, and the cluster
+//! itself. Grants refer to buckets by number, so a bucket with the name of a dropped one inherits
+//! no grants. The privileges on a bucket apply to its indexes too, and those on a data set to its
+//! versions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ use super::ids::{BucketId, TokenId, UserId};
 /// The maximum length of a user's name in bytes, equal to that of PostgreSQL's names.
 pub const USER_NAME_BYTES_MAX: usize = 63;
 
-/// The kinds of actions that a user may be allowed.
+/// A privilege: a kind of actions that a user may be allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Privilege {
@@ -29,14 +29,14 @@ pub enum Privilege {
     Scan,
     /// Write and delete documents.
     Write,
-    /// Create, change and drop indexes, and change and drop the bucket; a grant on all also allows
-    /// creating buckets.
+    /// Create, change and drop indexes, and change and drop the bucket. A grant on all buckets
+    /// also allows creating buckets.
     Define,
     /// Move slices and vbuckets.
     Rebalance,
-    /// All privileges, and the right to grant them.
+    /// Every action, including grants to other users.
     Admin,
-    /// Read states, moves and figures of the cluster.
+    /// Read the status, the moves and the metrics of the cluster.
     Monitor,
 }
 
@@ -45,7 +45,7 @@ impl Privilege {
     pub const ALL: [Self; 6] =
         [Self::Scan, Self::Write, Self::Define, Self::Rebalance, Self::Admin, Self::Monitor];
 
-    /// The name of the privilege in statements.
+    /// Returns the name of the privilege in statements.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scan => "scan",
@@ -57,8 +57,8 @@ impl Privilege {
         }
     }
 
-    /// The privilege with a name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Returns the privilege with a name.
+    pub fn find_by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|privilege| privilege.name() == name)
     }
 }
@@ -77,26 +77,25 @@ impl Privileges {
     /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// True if there is none.
+    /// Returns true if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Returns true if the set has the privilege, or has [`Privilege::Admin`], which includes all
-    /// others.
+    /// Returns true if the set allows a privilege: it contains the privilege, or
+    /// [`Privilege::Admin`], which includes all others.
     pub fn allow(self, privilege: Privilege) -> bool {
-        self.names(privilege) || self.names(Privilege::Admin)
+        self.contains(privilege) || self.contains(Privilege::Admin)
     }
 
-    /// Returns true if the set has the privilege itself; [`Privilege::Admin`] does not include it
-    /// here.
-    pub fn names(self, privilege: Privilege) -> bool {
+    /// Returns true if the set contains the privilege itself; [`Privilege::Admin`] is not enough.
+    pub fn contains(self, privilege: Privilege) -> bool {
         self.0 & bit(privilege) != 0
     }
 
-    /// The members, in the order of [`Privilege::ALL`].
+    /// Returns the privileges of the set, in the order of [`Privilege::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Privilege> {
-        Privilege::ALL.into_iter().filter(move |privilege| self.names(*privilege))
+        Privilege::ALL.into_iter().filter(move |privilege| self.contains(*privilege))
     }
 
     /// Returns the union of both sets.
@@ -111,7 +110,7 @@ impl Privileges {
         Self(self.0 & !fewer.0)
     }
 
-    /// Returns true if only bits with a meaning are set, for a set that was received.
+    /// Returns true if each set bit stands for a privilege; checks a set that was received.
     pub fn is_valid(self) -> bool {
         self.without(Privilege::ALL.into_iter().collect()).is_empty()
     }
@@ -136,16 +135,15 @@ impl fmt::Debug for Privileges {
 /// The privileges of a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
-    /// The privileges granted on all: on every bucket and on the cluster.
+    /// The privileges on all buckets and on the cluster.
     pub all: Privileges,
-    /// The privileges granted on single buckets, without empty sets.
+    /// The privileges on single buckets; a bucket without privileges is missing.
     pub buckets: BTreeMap<BucketId, Privileges>,
 }
 
 impl Grants {
-    /// Returns the privileges on a bucket: those granted on the bucket and those granted on
-    /// everything.
-    pub fn on(&self, bucket: BucketId) -> Privileges {
+    /// Returns the privileges on a bucket: those granted on it and those granted on all buckets.
+    pub fn on_bucket(&self, bucket: BucketId) -> Privileges {
         self.buckets.get(&bucket).map_or(self.all, |own| self.all.with(*own))
     }
 }
@@ -155,12 +153,12 @@ impl Grants {
 pub struct Secret32([u8; 32]);
 
 impl Secret32 {
-    /// Wraps the bytes.
+    /// Wraps secret bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Returns the bytes, as the input of a computation.
+    /// Returns the bytes. Only for computations with them.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -190,7 +188,7 @@ impl fmt::Debug for Secret32 {
 /// A verifier of a password, from which the password cannot be computed (RFC 5802, section 3).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScramVerifier {
-    /// Random bytes of this verifier.
+    /// Random bytes, drawn for this verifier.
     pub salt: [u8; 16],
     /// The number of PBKDF2 rounds.
     pub iterations: u32,
@@ -200,7 +198,7 @@ pub struct ScramVerifier {
     pub server_key: Secret32,
 }
 
-/// The salt is sent to every client that logs in, but a dump does not need it.
+/// Prints the verifier without its salt and secrets.
 impl fmt::Debug for ScramVerifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ScramVerifier({} iterations, …)", self.iterations)
@@ -210,15 +208,15 @@ impl fmt::Debug for ScramVerifier {
 /// A token for gRPC and HTTP, stored as its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HashedToken {
-    /// The number of the token; numbers are never reused.
+    /// The number of the token. Numbers are never reused.
     pub id: TokenId,
     /// The SHA-256 of the token.
     pub sha256: Secret32,
-    /// The time from which the token is invalid, in milliseconds since 1970.
+    /// The time at which the token expires, in milliseconds since 1970.
     pub until_unix_ms: u64,
 }
 
-/// The limits of one user that differ from the settings.
+/// The limits of one user; `None` means the limit of the settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserLimits {
     /// The maximum number of sessions at one router.
@@ -234,9 +232,9 @@ pub struct User {
     pub id: UserId,
     /// The name of the user.
     pub name: String,
-    /// The verifier of the password, if the user has one.
+    /// The verifier of the password; `None` if the user has no password.
     pub verifier: Option<ScramVerifier>,
-    /// The time from which the password is invalid, in milliseconds since 1970.
+    /// The time at which the password expires, in milliseconds since 1970; `None` for never.
     pub until_unix_ms: Option<u64>,
     /// The tokens, ascending by number.
     pub tokens: Vec<HashedToken>,
@@ -250,23 +248,24 @@ pub struct User {
 }
 
 impl User {
-    /// The token with a number.
+    /// Returns the token with a number.
     pub fn token(&self, id: TokenId) -> Option<&HashedToken> {
         self.tokens.iter().find(|token| token.id == id)
     }
 }
 
-/// All users of a cluster, which coordinators replicate and routers receive.
+/// All users of a cluster. The coordinators replicate them, and the routers receive them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Users {
     /// The number of the command that made the last change.
     pub cas: u64,
-    /// The number of the last user that was created.
+    /// The number of the user that was created last.
     pub last_user: UserId,
-    /// The number of the last token that was created.
+    /// The number of the token that was created last.
     pub last_token: TokenId,
-    /// The key from which the salts for unknown users are derived. A name always gets an equal
-    /// salt, so that a salt does not reveal whether the user exists (RFC 5802, section 9).
+    /// The key from which the salt for an unknown name is derived. A name always gets an equal
+    /// salt, so that a log-in attempt does not reveal whether the user exists (RFC 5802, section
+    /// 9).
     pub mock_key: Secret32,
     /// The users by name.
     pub by_name: BTreeMap<String, Arc<User>>,
@@ -286,13 +285,13 @@ impl Default for Users {
 
 impl Users {
     /// Returns the user with a name; `None` if there is none.
-    pub fn named(&self, name: &str) -> Option<&Arc<User>> {
+    pub fn find_by_name(&self, name: &str) -> Option<&Arc<User>> {
         self.by_name.get(name)
     }
 
-    /// Returns the user with a name, if its number is `id`.
-    pub fn same(&self, name: &str, id: UserId) -> Option<&Arc<User>> {
-        self.named(name).filter(|user| user.id == id)
+    /// Returns the user with a name if its number is `id`; the name may belong to a newer user.
+    pub fn find_user(&self, name: &str, id: UserId) -> Option<&Arc<User>> {
+        self.find_by_name(name).filter(|user| user.id == id)
     }
 
     /// Returns the token with a number, and its user.
@@ -301,21 +300,21 @@ impl Users {
     }
 }
 
-/// The secret by which a user proves its identity, in the form of commands: never in clear text.
+/// A new secret of a user in the form of commands, which is never clear text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NewSecret {
     /// A new password.
     Password {
         /// The verifier of the new password.
         verifier: ScramVerifier,
-        /// The time from which the password is invalid, in milliseconds since 1970.
+        /// The time at which the password expires, in milliseconds since 1970; `None` for never.
         until_unix_ms: Option<u64>,
     },
     /// A new token, in addition to the present ones.
     Token {
         /// The SHA-256 of the token's random part.
         sha256: Secret32,
-        /// The time from which the token is invalid, in milliseconds since 1970.
+        /// The time at which the token expires, in milliseconds since 1970.
         until_unix_ms: u64,
     },
 }
@@ -329,12 +328,13 @@ pub enum UserChange {
     DropPassword,
     /// Removes a token.
     DropToken(TokenId),
-    /// Changes limits: `None` leaves a limit unchanged, and zero restores the limit of the
+    /// Changes limits. `None` leaves a limit unchanged, and zero returns to the limit of the
     /// settings.
     Limits(UserLimits),
 }
 
-/// The object of a grant. A statement contains the name of a bucket, a command its number.
+/// The object of a grant: all buckets or one. A statement refers to the bucket by name, a command
+/// by number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GrantOn<B = BucketId> {
     /// Every bucket, and the cluster.
@@ -356,8 +356,8 @@ pub enum UserCommand {
         limits: UserLimits,
         /// Random bytes, which become [`Users::mock_key`] with the first user.
         fresh: Secret32,
-        /// True for the first user of a cluster, an administrator. Refused with `WrongState` if a
-        /// user exists.
+        /// True for the first user of a cluster, which is an administrator. Refused with
+        /// `WrongState` if a user exists already.
         first: bool,
     },
     /// ALTER USER: changes a user.
@@ -371,7 +371,7 @@ pub enum UserCommand {
     Drop {
         /// The name of the user.
         name: String,
-        /// True if it is no error that the user does not exist.
+        /// True if a missing user is no error.
         if_exists: bool,
     },
     /// GRANT: adds privileges of a user.
@@ -383,8 +383,8 @@ pub enum UserCommand {
         /// The object of the privileges.
         on: GrantOn,
     },
-    /// REVOKE: removes privileges of a user. A privilege that the user lacks is no error. A
-    /// privilege that is revoked on all is revoked on each single bucket too.
+    /// REVOKE: removes privileges of a user. A privilege that the user does not have is ignored.
+    /// A privilege that is revoked on all buckets is revoked on each single bucket too.
     Revoke {
         /// The user's name.
         user: String,
@@ -404,9 +404,9 @@ mod tests {
         let scan: Privileges = [Privilege::Scan].into_iter().collect();
         let admin: Privileges = [Privilege::Admin].into_iter().collect();
         let grants = Grants { all: scan, buckets: [(BucketId(7), admin)].into_iter().collect() };
-        assert!(grants.on(BucketId(1)).allow(Privilege::Scan));
-        assert!(!grants.on(BucketId(1)).allow(Privilege::Write));
-        assert!(Privilege::ALL.into_iter().all(|each| grants.on(BucketId(7)).allow(each)));
+        assert!(grants.on_bucket(BucketId(1)).allow(Privilege::Scan));
+        assert!(!grants.on_bucket(BucketId(1)).allow(Privilege::Write));
+        assert!(Privilege::ALL.into_iter().all(|each| grants.on_bucket(BucketId(7)).allow(each)));
     }
 
     #[test]

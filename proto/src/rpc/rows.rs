@@ -1,4 +1,4 @@
-//! Packed rows between a shard and the client.
+//! Blocks of packed rows, as sent from a shard to the client.
 
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ impl RowBlock {
         RowIter { rest: &self.data }
     }
 
-    /// Checks a block received from the network: an error if a row is unreadable or the number of
+    /// Checks a block that was received. Returns an error if a row is unreadable or the number of
     /// rows is wrong.
     pub fn validate(&self) -> Result<()> {
         let mut rest = &self.data[..];
@@ -50,38 +50,39 @@ impl RowBlock {
     }
 }
 
-/// The place of a row in a block's data.
+/// The location of a row in the packed bytes of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RowPlace {
+pub struct RowLocation {
     /// The range of the entry in the data, in bytes.
     pub entry: Range<usize>,
     /// The offset of the next row in the data, in bytes.
     pub next: usize,
 }
 
-/// Returns the place of the row at an offset of a block's data, for merges that remember a place in
-/// each block; `None` at the end and for unreadable bytes.
-pub fn row_at(data: &[u8], at: usize) -> Option<RowPlace> {
+/// Returns the location of the row at a byte offset of a block, for merges that keep an offset
+/// into each block. Returns `None` at the end and for unreadable bytes.
+pub fn row_at(data: &[u8], at: usize) -> Option<RowLocation> {
     let mut rest = data.get(at..).filter(|rest| !rest.is_empty())?;
     let entry = take_short(&mut rest)?.len();
     let end = data.len() - rest.len();
     take_short(&mut rest)?;
-    Some(RowPlace { entry: end - entry..end, next: data.len() - rest.len() })
+    Some(RowLocation { entry: end - entry..end, next: data.len() - rest.len() })
 }
 
-/// Iterates over the rows of a block.
+/// An iterator over the rows of a block.
 pub struct RowIter<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> RowIter<'a> {
-    /// Returns an iterator over packed rows that begins with `rest`, the bytes that an earlier
-    /// iterator has not read.
+    /// Creates an iterator over packed rows. `rest` may be the bytes that an earlier iterator has
+    /// not read.
     pub fn new(rest: &'a [u8]) -> Self {
         Self { rest }
     }
 
-    /// Returns the number of bytes that are not read yet, from which a later iterator can continue.
+    /// Returns the number of bytes that are not read yet. A later iterator can continue with
+    /// these bytes.
     pub fn rest_bytes(&self) -> usize {
         self.rest.len()
     }
@@ -101,7 +102,8 @@ impl<'a> Iterator for RowIter<'a> {
     }
 }
 
-/// Does what `take_bytes` does, faster if the length is one byte.
+/// Reads a length and as many bytes from the front of `rest`, like `take_bytes`, but faster if
+/// the length is one byte. Returns `None` if `rest` is too short.
 #[inline]
 fn take_short<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = match rest.first()? {
@@ -116,7 +118,7 @@ fn take_short<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(head)
 }
 
-/// The length up to which a row is copied with one fixed-size copy, in bytes.
+/// The length in bytes up to which a row is copied with one copy of a fixed size.
 const WIDE_BYTES: usize = 32;
 /// The maximum size of an encoded length, in bytes.
 const LEN_BYTES_MAX: usize = 10;
@@ -127,7 +129,7 @@ const ROOM_BYTES: usize = 1 << 10;
 #[derive(Debug, Default)]
 pub struct RowBlockBuilder {
     rows: u32,
-    /// The rows, then free space for more.
+    /// The packed rows, and free space for more.
     data: BytesMut,
     /// The size of the rows, in bytes.
     len: usize,
@@ -136,7 +138,7 @@ pub struct RowBlockBuilder {
 }
 
 impl RowBlockBuilder {
-    /// Returns a builder with space for `bytes`.
+    /// Creates a builder whose buffer begins with space for `bytes`.
     pub fn with_capacity(bytes: usize) -> Self {
         Self { rows: 0, data: BytesMut::new(), len: 0, capacity: bytes }
     }
@@ -149,22 +151,22 @@ impl RowBlockBuilder {
         self.put(include);
     }
 
-    /// Appends a row that is packed already, from a range of another block's data.
+    /// Appends a row that is already packed: the bytes `row` of another block's data.
     #[inline]
     pub fn push_packed(&mut self, data: &[u8], row: Range<usize>) {
         let bytes = row.len();
-        let room = self.room(bytes.max(WIDE_BYTES));
+        let room = self.free_buffer(bytes.max(WIDE_BYTES));
         match (data[row.start..].first_chunk::<WIDE_BYTES>(), room.first_chunk_mut()) {
             // A short row is copied with a fixed size. Bytes of the next row are copied too, and the next row
             // overwrites them.
             (Some(wide), Some(room)) if bytes <= WIDE_BYTES => *room = *wide,
             _ => room[..bytes].copy_from_slice(&data[row]),
         }
-        self.commit(1, bytes);
+        self.add_written_rows(1, bytes);
     }
 
     fn put(&mut self, bytes: &[u8]) {
-        let room = self.room(bytes.len() + LEN_BYTES_MAX);
+        let room = self.free_buffer(bytes.len() + LEN_BYTES_MAX);
         let (mut len, mut at) = (bytes.len(), 0);
         while len >= 0x80 {
             room[at] = len as u8 | 0x80;
@@ -177,11 +179,11 @@ impl RowBlockBuilder {
         self.len += at + bytes.len();
     }
 
-    /// Returns a buffer of at least `bytes` after the rows, into which the caller writes packed
-    /// rows (entry and included values, each preceded by its length). [`Self::commit`] then adds
-    /// them to the block.
+    /// Returns a buffer of at least `bytes` after the rows. The caller writes packed rows into it
+    /// (entry and included values, each preceded by its length), and adds them to the block with
+    /// [`Self::add_written_rows`].
     #[inline]
-    pub fn room(&mut self, bytes: usize) -> &mut [u8] {
+    pub fn free_buffer(&mut self, bytes: usize) -> &mut [u8] {
         let end = self.len + bytes;
         if self.data.len() < end {
             if self.data.capacity() == 0 {
@@ -192,10 +194,10 @@ impl RowBlockBuilder {
         &mut self.data[self.len..]
     }
 
-    /// Adds `rows` rows to the block, which the caller has written into [`Self::room`], of `bytes`
-    /// in all.
+    /// Adds rows to the block that the caller has written into the buffer of [`Self::free_buffer`]:
+    /// `rows` rows, of `bytes` in all.
     #[inline]
-    pub fn commit(&mut self, rows: u32, bytes: usize) {
+    pub fn add_written_rows(&mut self, rows: u32, bytes: usize) {
         debug_assert!(self.len + bytes <= self.data.len(), "there was room for it");
         self.rows += rows;
         self.len += bytes;
@@ -206,22 +208,23 @@ impl RowBlockBuilder {
         RowIter::new(&self.data[..self.len]).last().map(|row| row.entry)
     }
 
-    /// The number of rows in the builder.
+    /// Returns the number of rows in the builder.
     pub fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// The size of the rows in the builder, in bytes.
+    /// Returns the size of the rows in the builder, in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True if there are no rows.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// Returns the block and empties the builder, whose next block begins with the same capacity.
+    /// Returns the block and empties the builder. The buffer of its next block has the same
+    /// initial capacity.
     pub fn finish(&mut self) -> RowBlock {
         let mut data = std::mem::take(&mut self.data);
         self.capacity = data.len();

@@ -1,8 +1,9 @@
-//! Scans: the requests of a front end to a router and of a router to a shard, and their answers.
+//! The messages of scans: from a front end to a router, from a router to a shard, and the
+//! answers.
 //!
-//! An *entry* is the encoded key parts followed by the raw bytes of the document id (see `key`);
-//! its bytes are its order and its identity, so a range, a resume point and a merge are byte
-//! comparisons. A row is an entry and the encoded included values.
+//! An *entry* is the encoded key parts followed by the raw bytes of the document id (see `key`).
+//! Entries are ordered and identified by their bytes, so ranges, resume points and merges compare
+//! bytes. A row is an entry with the encoded included values.
 
 use std::sync::Arc;
 
@@ -30,27 +31,27 @@ pub struct KeyRange {
 }
 
 impl KeyRange {
-    /// The range of all entries.
+    /// Returns the range of all entries.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// True if the entry lies in the range.
+    /// Returns true if the entry lies in the range.
     pub fn contains(&self, entry: &[u8]) -> bool {
         entry >= &self.low[..] && self.high.as_ref().is_none_or(|high| entry < &high[..])
     }
 }
 
-/// The epoch that a scan reads.
+/// The choice of the epoch that a scan reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Consistency {
     /// The newest epoch that all slices have applied.
     #[default]
     Any,
-    /// An epoch that covers these positions (the scan waits for it).
+    /// An epoch that covers these positions. The scan waits for it.
     AtPlus(Vec<(VbucketId, Position)>),
-    /// An epoch that covers the source's durable end at the time of the request (the scan waits for
-    /// it).
+    /// An epoch that covers the source's durable end at the time of the request. The scan waits
+    /// for it.
     RequestPlus,
     /// This epoch, for later scans of a transaction.
     Epoch(Epoch),
@@ -59,21 +60,22 @@ pub enum Consistency {
     AtLeast(Epoch),
 }
 
-/// The uncommitted changes of a transaction up to a place, which the transaction's own scans see.
+/// A transaction whose uncommitted changes, up to a place, are visible to its scans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OwnView {
+pub struct UncommittedView {
     /// The id of the transaction.
     pub transaction: TransactionId,
-    /// The place up to which changes are visible.
+    /// The place up to which changes are visible: a number of the transaction's changes and
+    /// rollbacks.
     pub place: TransactionPlace,
 }
 
-/// The kind of result of a scan.
+/// The kind of result that a scan returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Output {
     /// Entries, and the included values if requested.
     Rows {
-        /// True if the included values are needed.
+        /// True if the included values are returned too.
         include: bool,
     },
     /// One row of aggregates over all matching entries.
@@ -92,23 +94,23 @@ pub struct AggregateCall {
 /// A scan of one index, in the form in which a front end requests it from a router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScanRequest {
-    /// The index and the generation for which the request was planned.
+    /// The index, in the generation for which the request was planned.
     pub index: LocalIndexId,
     /// The ranges to read, ascending and disjoint; an empty list gives an empty result.
     pub ranges: Arc<[KeyRange]>,
-    /// The partition keys of all entries that can match: the values of the partition expressions as
-    /// ascending key parts, or the documents' ids if the index is partitioned by id. `None` if the
-    /// keys are unknown: all slices are then read.
+    /// The partition keys of all entries that can match: the values of the partition expressions
+    /// as ascending key parts, or the documents' ids if the index is partitioned by id. `None` if
+    /// unknown; all slices are then read.
     pub partitions: Option<Vec<Bytes>>,
     /// A further condition on each entry, whose operands are `Expr::Column` and `Expr::DocumentId`.
     pub filter: Option<Arc<Expr>>,
     /// True to read from the last entry to the first.
     pub reverse: bool,
-    /// True if rows must be in the index's order (or its reverse). If false, the rows of one slice
-    /// may follow those of another.
+    /// True if rows must be in the order of the index, or in its reverse. If false, the order
+    /// between rows of different slices is arbitrary.
     pub ordered: bool,
-    /// The number of leading key parts by which rows must differ: of rows with equal leading parts
-    /// only the first is returned. Implies `ordered`.
+    /// Returns only the first of the rows that agree in this number of leading key parts
+    /// (DISTINCT). `None` returns all rows. A number implies `ordered`.
     pub distinct_parts: Option<u16>,
     /// The maximum number of rows to return.
     pub limit: Option<u64>,
@@ -118,18 +120,19 @@ pub struct ScanRequest {
     pub output: Output,
     /// The epoch to read.
     pub consistency: Consistency,
-    /// The uncommitted changes of the reader's transaction, which the scan sees too.
-    pub own: Option<OwnView>,
+    /// The reader's transaction, whose uncommitted changes the scan sees too.
+    pub own: Option<UncommittedView>,
     /// The time limit for the first answer, in milliseconds.
     pub timeout_ms: u64,
-    /// The time after which another copy is queried in addition to a slow node.
+    /// The time after which a scan queries a second copy in addition to a slow node.
     pub hedge_after: HedgeAfter,
 }
 
-/// The time after which a scan queries another copy in addition to a slow node.
+/// The time after which a scan queries a second copy in addition to a slow node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HedgeAfter {
-    /// The router's setting; without a setting, three times the usual time, and at least 10 ms.
+    /// The router's setting. Without a setting, three times the usual time of an answer, and at
+    /// least 10 ms.
     #[default]
     Usual,
     /// This number of milliseconds.
@@ -162,27 +165,27 @@ impl ScanRequest {
 pub struct ShardScan {
     /// The bucket to which the epoch belongs.
     pub bucket: BucketId,
-    /// The index and its generation.
+    /// The index, in one generation.
     pub index: LocalIndexId,
-    /// The slices to read, ascending. If the node lacks one of them, it answers `ShardBatch::Moved`
-    /// only.
+    /// The slices to read, ascending. If the node lacks one of them, its only answer is
+    /// `ShardBatch::Moved`.
     pub slices: Vec<SliceNo>,
-    /// The epoch to read. The indexer waits for it for at most `timeout_ms`; an epoch below the
-    /// floor of a slice is refused.
+    /// The epoch to read. The indexer waits at most `timeout_ms` until it has applied the epoch.
+    /// An epoch below the oldest readable one of a slice is refused.
     pub epoch: Epoch,
-    /// The uncommitted changes of the reader's transaction, which the scan sees too. The indexer
-    /// waits for them for at most `timeout_ms`.
-    pub own: Option<OwnView>,
+    /// The reader's transaction, whose uncommitted changes the scan sees too. The indexer waits
+    /// at most `timeout_ms` for them.
+    pub own: Option<UncommittedView>,
     /// The ranges to read, ascending and disjoint.
     pub ranges: Arc<[KeyRange]>,
     /// A further condition on each entry.
     pub filter: Option<Arc<Expr>>,
     /// True to read from the last entry to the first.
     pub reverse: bool,
-    /// The number of leading key parts by which rows must differ: of rows with equal leading parts
-    /// only the first is returned.
+    /// Returns only the first of the rows that agree in this number of leading key parts
+    /// (DISTINCT). `None` returns all rows.
     pub distinct_parts: Option<u16>,
-    /// The entry after which the scan begins, in its direction.
+    /// The entry after which the scan begins, in the scan's direction.
     pub resume_after: Option<Bytes>,
     /// The maximum number of rows that this shard returns.
     pub limit: Option<u64>,
@@ -195,22 +198,22 @@ pub struct ShardScan {
 /// A message of a shard's answer; the last one is `Done`, `Moved` or `Failed`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ShardBatch {
-    /// Rows in the scan's order. An empty block tells the router that the scan is still working.
+    /// Rows in the scan's order. An empty block only shows that the scan is still working.
     Rows(RowBlock),
     /// The slices that the node lacks, each with a node that may have it. The node has read
-    /// nothing, and no message follows.
+    /// nothing, and sends no further message.
     Moved(Vec<(SliceNo, NodeId)>),
-    /// The partial aggregates of the whole shard, in the order of the calls.
+    /// The partial aggregates of all entries that the shard has read, in the order of the calls.
     Partials(Vec<PartialAggregate>),
-    /// The end of the answer.
+    /// The regular end of the answer.
     Done,
-    /// The end of the answer: the filter fails for this entry, which comes after all rows that were
-    /// sent. A scan that ends before this entry has no error.
+    /// The end of the answer by an error: the filter fails for this entry, which comes after all
+    /// rows that were sent. A scan that is satisfied before this entry ignores the error.
     Failed(Bytes, Error),
 }
 
 impl ShardBatch {
-    /// The approximate size in memory, in bytes.
+    /// Returns the approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Rows(block) => block.data.len(),
@@ -222,28 +225,29 @@ impl ShardBatch {
     }
 }
 
-/// The beginning of a shard's answer, or the whole of it, in one reply.
+/// The beginning of a shard's answer, or all of it, in one message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FirstBatch {
-    /// The first rows, all partial aggregates, or the slices that the node lacks.
+    /// The first rows, or all partial aggregates, or the slices that the node lacks.
     pub batch: ShardBatch,
-    /// True if `batch` is the whole answer. If false, a scan that resumes after the last row, or
-    /// from the beginning without rows, reads the following rows.
+    /// True if `batch` is the complete answer. If false, a further scan reads the following rows:
+    /// it resumes after the last row, or begins anew if there are no rows.
     pub is_whole: bool,
 }
 
-/// The epochs that a node has applied. Routers choose the epoch of a scan by these reports.
+/// The epochs that a node has applied, as reported to routers, which choose the epoch of a scan
+/// by them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedReport {
     /// The node that reports.
     pub node: NodeId,
-    /// The newest applied epoch by bucket: of all buckets in the first report, then of those that
-    /// changed.
+    /// The newest applied epoch by bucket. The first report has all buckets, a later one those
+    /// that changed.
     pub applied: Vec<(BucketId, Epoch)>,
-    /// The oldest epoch that each readable slice can answer: of all slices if one has changed,
-    /// otherwise `None`.
+    /// The oldest readable epoch of each readable slice. Contains all slices if one of them has
+    /// changed, otherwise `None`.
     pub readable: Option<Vec<(crate::model::ids::SliceId, Epoch)>>,
-    /// The slices that the node rebuilds from the source because every copy was lost; complete if
-    /// `readable` is not `None`.
+    /// The slices that the node rebuilds from the source because every copy was lost. The list is
+    /// complete if `readable` is not `None`.
     pub rebuilt: Vec<crate::model::ids::SliceId>,
 }

@@ -1,4 +1,4 @@
-//! Packed integers (LEB128) and byte strings (length, then bytes).
+//! Packed integers (LEB128) and packed byte strings (length, then bytes).
 
 use crate::error::{Error, ErrorCode, Result};
 
@@ -11,13 +11,14 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Appends a length and the bytes.
+/// Appends a byte string: its length, then its bytes.
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Takes an unsigned LEB128 integer from the front of `rest`; an error if it is incomplete.
+/// Reads an unsigned LEB128 integer and removes it from the front of `rest`; an error if it is
+/// incomplete.
 #[inline]
 pub fn take_varint(rest: &mut &[u8]) -> Result<u64> {
     match rest.split_first() {
@@ -44,13 +45,13 @@ fn take_long_varint(rest: &mut &[u8]) -> Result<u64> {
     Err(corrupt("a number that does not end"))
 }
 
-/// Takes a length and as many bytes from the front of `rest`; an error if there are fewer.
+/// Reads a byte string and removes it from the front of `rest`; an error if `rest` is too short.
 pub fn take_bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8]> {
     let len = take_varint(rest)?;
     take(rest, usize::try_from(len).map_err(|_| corrupt("a length out of range"))?)
 }
 
-/// Takes `len` bytes from the front of `rest`; an error if there are fewer.
+/// Removes `len` bytes from the front of `rest` and returns them; an error if there are fewer.
 pub(super) fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8]> {
     let (head, tail) = rest.split_at_checked(len).ok_or_else(|| corrupt("it ends too soon"))?;
     *rest = tail;

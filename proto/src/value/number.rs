@@ -1,19 +1,19 @@
-//! Numbers, with one representation for each mathematical value, exact for 64-bit integers.
+//! JSON numbers, with one representation for each mathematical value, exact for 64-bit integers.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A JSON number in canonical form; the constructors ensure the form.
+/// A JSON number in canonical form, which the constructors ensure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Number {
     /// Any integer in the range of `i64`.
     Int(i64),
     /// An integer above `i64::MAX`.
     Uint(u64),
-    /// A double that is not an integer in the range of `i64` or `u64`. It is never NaN, and infinite only as the result of a cast:
-    /// JSON has no such number.
+    /// A double that is not an integer in the range of `i64` or `u64`. Never NaN. Infinite only
+    /// as the result of a cast, because JSON has no infinite number.
     Float(f64),
 }
 
@@ -25,12 +25,12 @@ const TWO_63: f64 = 9_223_372_036_854_775_808.0;
 const TWO_64: f64 = 18_446_744_073_709_551_616.0;
 
 impl Number {
-    /// A signed integer.
+    /// Creates a number from a signed integer.
     pub fn from_i64(n: i64) -> Self {
         Self::Int(n)
     }
 
-    /// An unsigned integer.
+    /// Creates a number from an unsigned integer.
     pub fn from_u64(n: u64) -> Self {
         i64::try_from(n).map_or(Self::Uint(n), Self::Int)
     }
@@ -82,7 +82,7 @@ impl Number {
         }
     }
 
-    /// The nearest double.
+    /// Returns the nearest double.
     pub fn as_f64(self) -> f64 {
         match self {
             Self::Int(n) => n as f64,
@@ -110,8 +110,8 @@ impl PartialOrd for Number {
 }
 
 impl Number {
-    /// Compares an integer with a canonical float exactly. The float is outside the range of the
-    /// integers, or has a fraction and a floor that is an exact integer.
+    /// Compares an integer with a canonical float exactly. The float is outside the range of
+    /// 64-bit integers, or has a fraction; in the second case its floor is an exact integer.
     fn compare_to_float(&self, f: f64) -> Ordering {
         if f >= TWO_64 {
             return Ordering::Less;

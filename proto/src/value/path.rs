@@ -1,4 +1,4 @@
-//! Paths from a value to a value inside it.
+//! The steps of a path from a value to a value inside it, such as `address.city` or `tags[0]`.
 
 use serde::{Deserialize, Serialize};
 

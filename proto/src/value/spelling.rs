@@ -1,16 +1,17 @@
-//! Parser of JSON numbers: any spelling of an integer that fits 64 bits gives exactly this integer.
+//! The parser of JSON numbers. Any spelling of an integer that fits 64 bits (`1`, `1.0`, `1e0`)
+//! gives exactly this integer.
 
 use crate::value::number::Number;
 
-/// The pieces of a number's JSON text.
-struct Spelling<'a> {
+/// The components of a number's JSON text: sign, digits and exponent.
+struct NumberText<'a> {
     negative: bool,
     whole: &'a str,
     fraction: &'a str,
     exponent: i32,
 }
 
-impl<'a> Spelling<'a> {
+impl<'a> NumberText<'a> {
     fn read(text: &'a str) -> Option<Self> {
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let (negative, rest) = match text.strip_prefix('-') {
@@ -40,7 +41,8 @@ impl<'a> Spelling<'a> {
         Some(Self { negative, whole, fraction, exponent })
     }
 
-    /// Returns the number if it is an integer of at most 20 digits, the maximum of 64 bits.
+    /// Returns the number if it is an integer of at most 20 digits, which 64-bit integers need at
+    /// most.
     fn integer(&self) -> Option<i128> {
         let fraction = self.fraction.trim_end_matches('0');
         let zeros = i64::from(self.exponent) - fraction.len() as i64;
@@ -71,7 +73,7 @@ impl Number {
         {
             return text.parse().ok().map(Number::Int);
         }
-        let spelling = Spelling::read(text)?;
+        let spelling = NumberText::read(text)?;
         match spelling.integer() {
             Some(n) if i64::try_from(n).is_ok() || u64::try_from(n).is_ok() => {
                 Some(Number::from_i128(n))
@@ -104,9 +106,9 @@ impl Number {
     }
 }
 
-/// True if the text spells a number of any size.
+/// Returns true if the text spells a number, of any size.
 pub fn is_number(text: &str) -> bool {
-    Spelling::read(text).is_some()
+    NumberText::read(text).is_some()
 }
 
 #[cfg(test)]
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_as_sql_spells_them_are_exact() {
+    fn sql_numbers_are_parsed_exactly() {
         for text in [
             "9007199254740993",
             "+9007199254740993",

@@ -1,13 +1,14 @@
 //! JSON values: the six types of JSON, and MISSING for a path without a value.
 //!
-//! A number has one representation per mathematical value: an integer that fits 64 bits (signed or unsigned) is kept as an
-//! integer, whatever its spelling (`1`, `1.0` and `1e0` are the same value); every other number is a double: a finite one in JSON, and
-//! a cast may give an infinite one. Equality, order, hashing and the key encoding therefore agree.
+//! A number has one representation for each mathematical value. An integer that fits 64 bits
+//! (signed or unsigned) is stored as an integer, whatever its spelling: `1`, `1.0` and `1e0` are
+//! the same value. Every other number is a double; the result of a cast may be an infinite one.
+//! Equality, order, hashing and the key encoding therefore agree.
 //!
-//! **The order** ([`compare`]): MISSING < NULL < false < true < numbers < strings < arrays < objects.
-//! Numbers by exact value, strings by UTF-8 bytes, arrays element by element (a prefix comes first),
-//! objects by number of fields, then field by field in the order of their names: name, then value.
-//! `key` encodes the same order into bytes.
+//! **The order** ([`compare`]): MISSING < NULL < false < true < numbers < strings < arrays <
+//! objects. Numbers are compared by exact value, strings by UTF-8 bytes, arrays element by
+//! element (a prefix comes first). Objects are compared by the number of fields, then field by
+//! field in the order of their names: name, then value. `key` encodes the same order into bytes.
 
 use std::cmp::Ordering;
 
@@ -17,19 +18,19 @@ use crate::nesting::recursive;
 use crate::value::number::Number;
 use crate::value::path::Step;
 
-/// Maximum nesting of arrays and objects in a document. Real documents stay below ten, and each level costs a stack frame
-/// in every recursive function over values.
+/// Maximum nesting of arrays and objects in a document. Real documents have less than ten levels,
+/// and each level costs a stack frame in every recursive function over values.
 pub const MAX_DEPTH: usize = 32;
 
-/// Maximum length of a document, as JSON. Typical documents have a few kilobytes, and several documents of a megabyte
-/// still fit into a client's message, whose limit is 16 MiB.
+/// Maximum length of a document, as JSON. Typical documents have a few kilobytes. Several
+/// documents of a megabyte still fit into a client's message, whose limit is 16 MiB.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 
 /// A JSON value, or MISSING.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub enum Value {
-    /// No value: a path that leads nowhere, which is not the same as NULL.
+    /// No value: the path leads to nothing. Not the same as NULL.
     Missing,
     /// JSON null.
     Null,
@@ -51,9 +52,9 @@ recursive!(Value);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Object(Vec<(String, Value)>);
 
-/// The value of a path that leads nowhere, for functions that return a reference.
+/// A reference to MISSING, for functions that return a reference.
 pub static MISSING: Value = Value::Missing;
-/// A NULL, for functions that return a reference.
+/// A reference to NULL, for functions that return a reference.
 pub static NULL: Value = Value::Null;
 
 // A `Number` is never NaN, so equality is total.
@@ -84,29 +85,29 @@ impl Object {
         Some(&self.0[at].1)
     }
 
-    /// The fields in the order of their names.
+    /// Returns the fields in the order of their names.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// The number of fields.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// True if there are no fields.
+    /// Returns true if there are no fields.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
 impl Value {
-    /// An integer.
+    /// Creates an integer.
     pub fn int(n: i64) -> Self {
         Self::Number(Number::Int(n))
     }
 
-    /// Returns a double as a value; NULL if it is not finite.
+    /// Creates a number from a double; NULL if it is not finite.
     pub fn float(f: f64) -> Self {
         Number::from_f64(f).map_or(Self::Null, Self::Number)
     }
@@ -135,12 +136,12 @@ impl Value {
         }
     }
 
-    /// True for MISSING and NULL.
+    /// Returns true for MISSING and NULL.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Missing | Self::Null)
     }
 
-    /// Returns the value at the end of a path; MISSING if the path leads nowhere.
+    /// Returns the value at the end of a path; MISSING if there is none.
     pub fn path(&self, steps: &[Step]) -> &Value {
         let mut at = self;
         for step in steps {
@@ -157,7 +158,8 @@ impl Value {
         at
     }
 
-    /// The rank of the value's type in the order of types. SQL compares values only within one type.
+    /// Returns the rank of the value's type in the order of types. SQL compares values only
+    /// within one type.
     pub fn type_rank(&self) -> u8 {
         match self {
             Self::Missing => 0,
@@ -171,7 +173,7 @@ impl Value {
     }
 }
 
-/// Returns element `n`, counted from the end if negative; `None` outside the array.
+/// Returns element `n` of an array, counted from the end if negative; `None` outside the array.
 fn element(items: &[Value], n: i64) -> Option<&Value> {
     let at = if n < 0 { (items.len() as i64).checked_add(n)? } else { n };
     items.get(usize::try_from(at).ok()?)
@@ -195,7 +197,7 @@ impl PartialOrd for Value {
     }
 }
 
-/// The total order over all values, which the head of this module describes.
+/// Compares any two values, by the total order that the documentation of this module describes.
 pub fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),

@@ -15,9 +15,9 @@ use proto::plant::{self, Plant};
 use proto::rpc::scan::AppliedReport;
 use tokio::sync::watch;
 
-/// Returns the oldest epoch of a bucket that a new scan may read; `None` after a rollback, until
-/// this epoch is known.
-pub fn readable_from(catalog: &Catalog, bucket: BucketId) -> Option<Epoch> {
+/// Returns the oldest epoch of a bucket that a new scan may read. Returns `None` after a rollback,
+/// until this oldest epoch is known.
+pub fn oldest_for_scans(catalog: &Catalog, bucket: BucketId) -> Option<Epoch> {
     if plant::is(Plant::SurvivorsUnshown) {
         return Some(Epoch(0));
     }
@@ -31,12 +31,13 @@ pub type EpochFloors = BTreeMap<LocalIndexId, Epoch>;
 #[derive(Clone)]
 pub struct AppliedEpochs {
     nodes: Arc<DashMap<NodeId, NodeApplied>>,
-    /// The floors that an earlier process has stored, as long as its stored catalog is in use
-    /// ([`crate::offline`]).
+    /// The oldest epochs to be read according to an earlier process, as long as its stored catalog
+    /// is in use ([`crate::offline`]).
     floors: Arc<ArcSwap<EpochFloors>>,
     changed: watch::Sender<u64>,
 }
 
+/// The last report of a node.
 #[derive(Default)]
 struct NodeApplied {
     applied: BTreeMap<BucketId, Epoch>,
@@ -63,14 +64,14 @@ impl AppliedEpochs {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Removes the reports of a node that cannot be reached.
-    pub fn forget(&self, node: NodeId) {
+    /// Removes the report of a node that cannot be reached.
+    pub fn remove_report(&self, node: NodeId) {
         self.nodes.remove(&node);
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Returns the newest epoch of each bucket that any node has applied; an applied epoch is
-    /// always published.
+    /// Returns the newest epoch of each bucket that any node has applied. An applied epoch is
+    /// always a published one.
     pub fn newest_published(&self) -> BTreeMap<BucketId, Epoch> {
         let mut newest = BTreeMap::new();
         for node in self.nodes.iter() {
@@ -82,29 +83,29 @@ impl AppliedEpochs {
         newest
     }
 
-    /// Sets the epochs below which no scan reads; for an index without a floor, scans read any
-    /// epoch that the nodes can answer.
+    /// Sets the epoch of each index below which no scan reads. In an index that is not in
+    /// `floors`, scans read any epoch that the nodes can answer.
     pub fn set_floors(&self, floors: EpochFloors) {
         self.floors.store(Arc::new(floors));
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// The number of changed reports so far.
+    /// Returns the number of changes so far, of reports and of floors.
     pub fn reports(&self) -> u64 {
         *self.changed.borrow()
     }
 
-    /// Returns a receiver that is notified of each change.
+    /// Returns a receiver that is notified of each change of the reports or floors.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// Returns the newest epoch that is readable now in every slice of an index: a copy of each
-    /// slice has applied it, and the copy's floor is not above it. `None` if there is none, or if
-    /// an earlier process has read a newer epoch.
-    pub fn newest_common(&self, index: &IndexInfo) -> Option<Epoch> {
+    /// Returns the newest epoch that can be read now in every slice of an index: some copy of each
+    /// slice has applied it, and its oldest readable epoch is not above it. `None` if there is no
+    /// such epoch, or if the stored floor of the index is above it.
+    pub fn newest_readable(&self, index: &IndexInfo) -> Option<Epoch> {
         let shown = self.floors.load().get(&index.local_id()).copied().unwrap_or_default();
-        let copies: Vec<Vec<(Epoch, Epoch)>> = self.copies(index);
+        let copies: Vec<Vec<(Epoch, Epoch)>> = self.readable_copies(index);
         let newest =
             |copies: &Vec<(Epoch, Epoch)>| copies.iter().map(|(_, applied)| *applied).max();
         let common = copies.iter().map(newest).collect::<Option<Vec<_>>>()?.into_iter().min()?;
@@ -114,15 +115,21 @@ impl AppliedEpochs {
         (shown <= common && copies.iter().all(answers)).then_some(common)
     }
 
-    /// Returns the oldest epoch that is readable in every slice of an index, now or once it is
-    /// applied; `None` while a slice has no readable copy.
-    pub fn oldest_common(&self, index: &IndexInfo) -> Option<Epoch> {
+    /// Returns the oldest epoch that can be read in every slice of an index, now or once it is
+    /// applied. `None` while a slice has no readable copy.
+    pub fn oldest_readable(&self, index: &IndexInfo) -> Option<Epoch> {
         let oldest = |copies: &Vec<(Epoch, Epoch)>| copies.iter().map(|(floor, _)| *floor).min();
-        self.copies(index).iter().map(oldest).collect::<Option<Vec<_>>>()?.into_iter().max()
+        self.readable_copies(index)
+            .iter()
+            .map(oldest)
+            .collect::<Option<Vec<_>>>()?
+            .into_iter()
+            .max()
     }
 
-    /// Returns, for each slice, the floor and the newest applied epoch of each readable copy.
-    fn copies(&self, index: &IndexInfo) -> Vec<Vec<(Epoch, Epoch)>> {
+    /// Returns for each slice the oldest readable epoch and the newest applied epoch of each
+    /// readable copy.
+    fn readable_copies(&self, index: &IndexInfo) -> Vec<Vec<(Epoch, Epoch)>> {
         let copies = |slice: SliceNo| {
             let here = |node: NodeId| {
                 let node = self.nodes.get(&node)?;
@@ -135,18 +142,18 @@ impl AppliedEpochs {
         (0..index.topology.slices()).map(SliceNo).map(copies).collect()
     }
 
-    /// Returns true if the stream of a node's reports is open.
+    /// Returns true if a node is connected, so that it sends reports.
     pub fn is_connected(&self, node: NodeId) -> bool {
         self.nodes.contains_key(&node)
     }
 
     /// Returns true if any node rebuilds a slice from the source.
-    pub fn has_rebuilt(&self) -> bool {
+    pub fn has_rebuilds(&self) -> bool {
         self.nodes.iter().any(|node| !node.rebuilt.is_empty())
     }
 
     /// Returns true if a node rebuilds a slice from the source, and cannot read it yet.
-    pub fn is_rebuilt(&self, node: NodeId, index: &IndexInfo, slice: SliceNo) -> bool {
+    pub fn is_being_rebuilt(&self, node: NodeId, index: &IndexInfo, slice: SliceNo) -> bool {
         self.nodes.get(&node).is_some_and(|node| node.rebuilt.contains(&slice_id(index, slice)))
     }
 
@@ -163,7 +170,8 @@ impl AppliedEpochs {
         copies
     }
 
-    /// True if a node reports that it can read a slice at an epoch, now or once the epoch is applied.
+    /// Returns true if a node reports that it can read a slice at an epoch, now or once it has
+    /// applied the epoch.
     pub fn is_readable(
         &self,
         node: NodeId,
@@ -176,7 +184,8 @@ impl AppliedEpochs {
         floor.is_some_and(|floor| floor <= epoch)
     }
 
-    /// True if a node reports that it has applied an epoch, and can read a slice at it.
+    /// Returns true if a node reports that it has applied an epoch and can read a slice at this
+    /// epoch.
     pub fn has_applied(
         &self,
         node: NodeId,
@@ -192,7 +201,7 @@ impl AppliedEpochs {
 
     /// Returns the nodes to query for a slice at an epoch, best first: nodes that have applied the
     /// epoch, then nodes that have not applied it yet, then nodes that do not report the slice,
-    /// then disconnected nodes. Nodes of one rank keep the order of the topology.
+    /// then disconnected nodes. Nodes of equal rank are in the order of the topology.
     pub fn candidates(&self, index: &IndexInfo, slice: SliceNo, epoch: Epoch) -> Vec<NodeId> {
         let mut candidates = self.known_copies(index, slice);
         candidates.sort_by_key(|node| match self.nodes.get(node) {
@@ -246,35 +255,35 @@ mod tests {
     fn no_epoch_is_chosen_below_the_floor_of_a_slice() {
         let (applied, index) = (AppliedEpochs::default(), index());
         tell(&applied, 1, 12, 12);
-        assert_eq!(applied.oldest_common(&index), None, "slice 1 has no copy yet");
+        assert_eq!(applied.oldest_readable(&index), None, "slice 1 has no copy yet");
         tell(&applied, 2, 3, 11);
-        assert_eq!(applied.newest_common(&index), None, "node 1 cannot answer 11 any more");
-        assert_eq!(applied.oldest_common(&index), Some(Epoch(12)));
+        assert_eq!(applied.newest_readable(&index), None, "node 1 cannot answer 11 any more");
+        assert_eq!(applied.oldest_readable(&index), Some(Epoch(12)));
         tell(&applied, 2, 3, 13);
-        assert_eq!(applied.newest_common(&index), Some(Epoch(12)));
-        applied.forget(NodeId(1));
-        assert_eq!(applied.newest_common(&index), None);
+        assert_eq!(applied.newest_readable(&index), Some(Epoch(12)));
+        applied.remove_report(NodeId(1));
+        assert_eq!(applied.newest_readable(&index), None);
     }
 
     #[test]
-    fn no_epoch_is_chosen_below_the_one_that_an_earlier_process_has_shown() {
+    fn no_epoch_below_the_stored_floor() {
         let (applied, index) = (AppliedEpochs::default(), index());
         let before = applied.reports();
         applied.set_floors([(index.local_id(), Epoch(12))].into());
         [1, 2].iter().for_each(|node| tell(&applied, *node, 3, 11));
-        assert_eq!(applied.newest_common(&index), None, "a rollback may have come to 11");
+        assert_eq!(applied.newest_readable(&index), None, "a rollback may have come to 11");
         tell(&applied, 1, 3, 15);
-        assert_eq!(applied.newest_common(&index), None);
+        assert_eq!(applied.newest_readable(&index), None);
         tell(&applied, 2, 3, 13);
-        assert_eq!(applied.newest_common(&index), Some(Epoch(13)));
+        assert_eq!(applied.newest_readable(&index), Some(Epoch(13)));
         [1, 2].iter().for_each(|node| tell(&applied, *node, 3, 11));
         applied.set_floors(EpochFloors::new());
-        assert_eq!(applied.newest_common(&index), Some(Epoch(11)), "the coordinators decide");
+        assert_eq!(applied.newest_readable(&index), Some(Epoch(11)), "the coordinators decide");
         assert!(applied.reports() > before, "views are made anew");
     }
 
     #[test]
-    fn a_slice_that_left_its_node_is_known_where_it_is_reported() {
+    fn a_moved_slice_is_found_by_reports() {
         let (applied, index) = (AppliedEpochs::default(), index());
         [1, 2].iter().for_each(|node| tell(&applied, *node, 3, 9));
         let tell_of_third = |slice: u16| {
@@ -297,7 +306,7 @@ mod tests {
             rebuilt: Vec::new(),
         });
         assert_eq!(candidates(0, 8), [NodeId(3), NodeId(1)], "node 1 has given the slice up");
-        assert_eq!(applied.newest_common(&index), Some(Epoch(8)), "of the new node");
-        assert_eq!(applied.oldest_common(&index), Some(Epoch(5)));
+        assert_eq!(applied.newest_readable(&index), Some(Epoch(8)), "of the new node");
+        assert_eq!(applied.oldest_readable(&index), Some(Epoch(5)));
     }
 }

@@ -1,10 +1,11 @@
 //! Chooses the epoch that a scan reads, and leases it.
 //!
-//! For positions (`at_plus`, or the source's end for `request_plus`) the coordinator names the
-//! oldest and the newest epoch that cover them, and the scan reads an epoch in this range. An epoch
-//! with a higher number need not cover the positions: a rollback may have undone the covering
-//! epochs since the answer. If all covering epochs are too old to be read, the coordinator is
-//! queried again.
+//! A scan may require that its epoch covers given positions of the source (`at_plus`), or the
+//! source's present end (`request_plus`). The coordinator then names the oldest and the newest
+//! epoch that cover the positions, and the scan reads an epoch in this range. An epoch with a
+//! higher number need not cover the positions: a rollback may have undone the covering epochs
+//! since the answer. If all covering epochs are too old to be read, the coordinator is queried
+//! again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,21 +22,22 @@ use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout_at};
 
-use super::applied_epochs::{AppliedEpochs, readable_from};
+use super::applied_epochs::{AppliedEpochs, oldest_for_scans};
 use super::bucket_source::BucketSource;
 use super::leases::EpochLease;
-use super::reachable::{UnreachableSlices, unreachable};
+use super::reachable::{UnreachableSlices, find_unreachable};
 use crate::context::RouterContext;
 
-/// The longest time that a scan waits for an epoch that its session has read before.
+/// The longest time that a scan waits for an epoch that is at least as new as the last one its
+/// session has read.
 const FLOOR_WAIT: Duration = Duration::from_secs(1);
 
 /// The longest time that a scan waits for a slice that is rebuilt from the documents; enough for a
 /// small slice.
 const REBUILD_WAIT: Duration = Duration::from_secs(2);
 
-/// Returns the number of the catalog whose generations must be kept for a reader of an index; zero,
-/// which keeps all generations, if the index's generation has been replaced.
+/// Returns the number of the catalog whose generations must be retained for a reader of an index.
+/// Returns zero, which retains all generations, if the index's generation was replaced meanwhile.
 pub(crate) fn catalog_to_keep(catalog: &Catalog, index: &IndexInfo) -> u64 {
     let shown = catalog.indexes.get(&index.id);
     let serves = shown.is_some_and(|shown| shown.generation == index.generation);
@@ -48,9 +50,9 @@ pub(crate) struct EpochChooser<'a> {
     index: &'a Arc<IndexInfo>,
     source: BucketSource<'a>,
     deadline: Instant,
-    /// The number of the catalog whose generations the lease keeps.
+    /// The number of the catalog whose generations the lease retains.
     catalog_cas: u64,
-    /// The time until which the scan waits for slices that are being rebuilt.
+    /// The time until which the scan waits for slices that are being rebuilt from the documents.
     rebuilt_until: Instant,
 }
 
@@ -69,8 +71,9 @@ impl<'a> EpochChooser<'a> {
         Self { context, index, source, deadline, catalog_cas, rebuilt_until }
     }
 
-    /// Chooses and leases the epoch: the newest one that all slices have applied, or one that
-    /// covers given positions, which may still have to be published and applied.
+    /// Chooses the epoch by the required consistency, and leases it: the newest epoch that all
+    /// slices have applied, or one that covers given positions. The latter may still have to be
+    /// published and applied.
     pub async fn choose(&self, consistency: &Consistency) -> Result<EpochLease> {
         let present = Consistency::Any;
         let consistency = match consistency {
@@ -86,15 +89,19 @@ impl<'a> EpochChooser<'a> {
         if let (Some(floor), Some(newest)) = (floor, self.context.view(self.index).epoch)
             && newest >= floor
         {
-            return Ok(self.context.leases.take(self.index.bucket, newest, self.catalog_cas));
+            return Ok(self.context.leases.lease_epoch(
+                self.index.bucket,
+                newest,
+                self.catalog_cas,
+            ));
         }
         let choice = async {
             match consistency {
-                Consistency::Epoch(epoch) => self.check_alive(*epoch),
-                Consistency::Any => self.newest_from(Epoch(0)).await,
-                Consistency::AtLeast(floor) => self.newest_from_soon(*floor).await,
-                Consistency::AtPlus(positions) => self.epoch_at_plus(positions).await,
-                Consistency::RequestPlus => self.epoch_of_now().await,
+                Consistency::Epoch(epoch) => self.check_not_undone(*epoch),
+                Consistency::Any => self.newest_at_or_above(Epoch(0)).await,
+                Consistency::AtLeast(floor) => self.newest_soon(*floor).await,
+                Consistency::AtPlus(positions) => self.epoch_at_positions(positions).await,
+                Consistency::RequestPlus => self.epoch_of_source_end().await,
             }
         };
         let epoch = timeout_at(self.deadline, choice).await.map_err(|_| {
@@ -104,36 +111,37 @@ impl<'a> EpochChooser<'a> {
             ))
             .with_hint("SHOW NODES and SHOW SLICES show which node is missing")
         })??;
-        Ok(self.context.leases.take(self.index.bucket, epoch, self.catalog_cas))
+        Ok(self.context.leases.lease_epoch(self.index.bucket, epoch, self.catalog_cas))
     }
 
-    /// Returns true for the index of a data set's version. All of its entries are in one epoch, and
-    /// its generation serves only when its slices have applied that epoch.
+    /// Returns true for an index of a data set's version, which never changes. All of its entries
+    /// are in one epoch, and its generation is not used before its slices have applied that epoch.
     fn is_static(&self) -> bool {
         let catalog = self.context.catalog.load();
         catalog.buckets.get(&self.index.bucket).is_some_and(|b| b.source == SourceKind::Files)
     }
 
-    /// Waits for the newest epoch, at or above a floor, that is readable in all slices.
-    async fn newest_from(&self, floor: Epoch) -> Result<Epoch> {
+    /// Waits for an epoch at or above `floor` that can be read in all slices; returns the newest.
+    async fn newest_at_or_above(&self, floor: Epoch) -> Result<Epoch> {
         let newest = |applied: &AppliedEpochs, from: Epoch| {
-            applied.newest_common(self.index).filter(|epoch| *epoch >= from.max(floor))
+            applied.newest_readable(self.index).filter(|epoch| *epoch >= from.max(floor))
         };
         self.wait_applied(newest).await
     }
 
-    /// Waits a short time for an epoch at or above the floor. If there is none, the copies with the
-    /// session's last epoch may be lost. If a rollback has removed the floor, the first epoch after
-    /// the rollback, which has a greater number, is waited for.
-    async fn newest_from_soon(&self, floor: Epoch) -> Result<Epoch> {
+    /// Waits a short time for an epoch at or above the floor, the last epoch of the session. If
+    /// there is none, the copies with that epoch may be lost, and the result is an error. If a
+    /// rollback has removed the floor, waits for the first epoch after the rollback, which has a
+    /// greater number.
+    async fn newest_soon(&self, floor: Epoch) -> Result<Epoch> {
         loop {
             let soon = Instant::now() + FLOOR_WAIT;
-            if let Ok(found) = timeout_at(soon, self.newest_from(floor)).await {
+            if let Ok(found) = timeout_at(soon, self.newest_at_or_above(floor)).await {
                 return found;
             }
             // If no epoch is readable at all, the scan waits for one, like any other scan.
-            let from = readable_from(&self.context.catalog.load(), self.index.bucket);
-            let newest = self.context.applied.newest_common(self.index);
+            let from = oldest_for_scans(&self.context.catalog.load(), self.index.bucket);
+            let newest = self.context.applied.newest_readable(self.index);
             if from.is_some_and(|from| newest.is_some_and(|newest| newest >= from)) {
                 break;
             }
@@ -145,8 +153,8 @@ impl<'a> EpochChooser<'a> {
         .with_hint("try again, or SET consistency = 'stale' to read an older state; SHOW SLICES shows which copies are behind"))
     }
 
-    /// Returns an epoch that was chosen before; an error if a rollback has undone it.
-    fn check_alive(&self, epoch: Epoch) -> Result<Epoch> {
+    /// Returns `epoch` unchanged; an error if a rollback has undone it.
+    fn check_not_undone(&self, epoch: Epoch) -> Result<Epoch> {
         let catalog = self.context.catalog.load();
         let bucket: &BucketId = &self.index.bucket;
         if catalog.buckets.get(bucket).is_some_and(|bucket| bucket.is_dead(epoch)) {
@@ -157,9 +165,9 @@ impl<'a> EpochChooser<'a> {
         Ok(epoch)
     }
 
-    /// Waits until `choose` finds an epoch in the applied epochs, at or above the oldest epoch that
-    /// a new scan may read. After a rollback a scan must see all surviving mutations, so no older
-    /// epoch may be chosen.
+    /// Waits until `choose` finds an epoch. `choose` gets the applied epochs and the oldest epoch
+    /// that a new scan may read: after a rollback a scan must see all surviving mutations, so no
+    /// older epoch may be chosen.
     async fn wait_applied<T>(
         &self,
         choose: impl Fn(&AppliedEpochs, Epoch) -> Option<T>,
@@ -170,11 +178,11 @@ impl<'a> EpochChooser<'a> {
         let slices: Vec<SliceNo> = (0..self.index.topology.slices()).map(SliceNo).collect();
         let stopped = |_| Error::unavailable("the router is stopping");
         loop {
-            let from = readable_from(&self.context.catalog.load(), self.index.bucket);
+            let from = oldest_for_scans(&self.context.catalog.load(), self.index.bucket);
             if let Some(chosen) = from.and_then(|from| choose(&self.context.applied, from)) {
                 return Ok(chosen);
             }
-            let waits = match unreachable(self.context, self.index, &slices) {
+            let waits = match find_unreachable(self.context, self.index, &slices) {
                 Some(UnreachableSlices { is_rebuilt: true, .. })
                     if Instant::now() < self.rebuilt_until =>
                 {
@@ -193,8 +201,8 @@ impl<'a> EpochChooser<'a> {
         }
     }
 
-    /// Returns an epoch that covers the source's present end.
-    async fn epoch_of_now(&self) -> Result<Epoch> {
+    /// Returns an epoch that covers the present end of the source.
+    async fn epoch_of_source_end(&self) -> Result<Epoch> {
         loop {
             let now = self.source.end().await?;
             let positions: Vec<_> = now.durable.iter().collect();
@@ -209,8 +217,8 @@ impl<'a> EpochChooser<'a> {
         }
     }
 
-    /// Returns an epoch that covers given positions.
-    async fn epoch_at_plus(&self, positions: &[(VbucketId, Position)]) -> Result<Epoch> {
+    /// Returns an epoch that covers given positions of the source.
+    async fn epoch_at_positions(&self, positions: &[(VbucketId, Position)]) -> Result<Epoch> {
         loop {
             if let Some(epoch) = self.epoch_covering(positions, None).await? {
                 return Ok(epoch);
@@ -219,7 +227,8 @@ impl<'a> EpochChooser<'a> {
         }
     }
 
-    /// Returns an epoch that covers positions; `None` if the coordinator must be queried again.
+    /// Returns an epoch that covers the positions; `None` if the coordinator must be queried
+    /// again. If `history` is given, the positions are of this history of the source.
     async fn epoch_covering(
         &self,
         positions: &[(VbucketId, Position)],
@@ -242,7 +251,7 @@ impl<'a> EpochChooser<'a> {
         let coordinator = self.context.directory.coordinator();
         let bucket = self.index.bucket;
         let covering = coordinator.epoch_covering(bucket, cut, history, known, left_ms).await?;
-        let from = readable_from(&self.context.catalog.load(), bucket);
+        let from = oldest_for_scans(&self.context.catalog.load(), bucket);
         let readable = from.and_then(|from| self.readable(&self.context.applied, from));
         Ok(readable.and_then(|readable| readable.covering(&covering)))
     }
@@ -250,23 +259,24 @@ impl<'a> EpochChooser<'a> {
     /// Returns the epochs at or above `from` that a new scan may read; `None` while a slice has no
     /// readable copy.
     fn readable(&self, applied: &AppliedEpochs, from: Epoch) -> Option<ReadableEpochs> {
-        let oldest = applied.oldest_common(self.index)?.max(from);
-        let newest = applied.newest_common(self.index).unwrap_or_default().max(oldest);
+        let oldest = applied.oldest_readable(self.index)?.max(from);
+        let newest = applied.newest_readable(self.index).unwrap_or_default().max(oldest);
         Some(ReadableEpochs { oldest, newest })
     }
 }
 
 /// The epochs that a new scan of an index may read.
 struct ReadableEpochs {
-    /// The oldest epoch that all slices can read, also those that were built later than others.
+    /// The oldest epoch that all slices can read; a slice that was built later than others may
+    /// determine it.
     oldest: Epoch,
-    /// The newest epoch that needs no wait; if there is none, the oldest epoch.
+    /// The newest epoch that can be read without a wait. If there is none, the same as `oldest`.
     newest: Epoch,
 }
 
 impl ReadableEpochs {
-    /// Returns the newest readable epoch that covers a cut; `None` if all covering epochs are too
-    /// old.
+    /// Returns the newest readable epoch that covers the positions; `None` if all covering epochs
+    /// are too old.
     fn covering(&self, covering: &CoveringEpochs) -> Option<Epoch> {
         let oldest = self.oldest.max(covering.oldest);
         (oldest <= covering.newest).then(|| self.newest.clamp(oldest, covering.newest))

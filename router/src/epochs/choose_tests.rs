@@ -213,7 +213,7 @@ async fn a_slice_that_was_built_later_is_read_once_the_coordinator_knows_its_epo
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_does_not_age_while_the_scan_waits_for_a_copy() {
+async fn coordinator_is_asked_after_the_wait() {
     let world = World::new(&[(8, 120)]);
     let returns = async {
         tokio::time::sleep(Duration::from_secs(3)).await;
@@ -235,7 +235,7 @@ async fn a_moment_is_asked_for_again_while_nobody_leads_and_is_leased_with_the_p
     world.coordinator.fixed.lock().unwrap().extend([Err(unavailable()), fixed(40, 7)]);
     let context = Arc::new(world.context.clone());
     let deadline = Instant::now() + Duration::from_secs(10);
-    let pin = PinnedEpoch::of_now(&context, BUCKET, deadline).await.unwrap();
+    let pin = PinnedEpoch::at_present(&context, BUCKET, deadline).await.unwrap();
     assert_eq!((pin.epoch(), world.known()), (Epoch(7), vec![6, 6]), "it knows epoch 6");
 
     let gone = Error::new(ErrorCode::SnapshotTooOld, "gone");
@@ -262,8 +262,8 @@ async fn a_moment_is_asked_for_again_while_nobody_leads_and_is_leased_with_the_p
 async fn an_epoch_that_the_router_has_chosen_names_its_moment_without_the_coordinator() {
     let world = World::new(&[]);
     world.context.moment.store(30, std::sync::atomic::Ordering::Relaxed);
-    let lease = world.context.leases.take(BUCKET, Epoch(7), 1);
-    let pin = PinnedEpoch::of_lease(&Arc::new(world.context.clone()), lease, Arc::default());
+    let lease = world.context.leases.lease_epoch(BUCKET, Epoch(7), 1);
+    let pin = PinnedEpoch::from_lease(&Arc::new(world.context.clone()), lease, Arc::default());
     let moment = Moment { at: 30, of: Some((BUCKET, Epoch(7))) };
     assert_eq!(world.context.leases.moments_for_heartbeat(Instant::now()), [moment]);
     world.coordinator.in_force.lock().unwrap().push_back(Ok(Epoch(3)));
@@ -279,7 +279,7 @@ async fn an_epoch_from_before_a_rollback_is_not_pinned() {
     world.coordinator.fixed.lock().unwrap().extend([fixed(8), fixed(10)]);
     let context = Arc::new(world.context.clone());
     let deadline = Instant::now() + Duration::from_secs(10);
-    let pin = PinnedEpoch::of_now(&context, BUCKET, deadline).await.unwrap();
+    let pin = PinnedEpoch::at_present(&context, BUCKET, deadline).await.unwrap();
     assert_eq!(pin.epoch(), Epoch(10), "the coordinator that was asked first is behind");
     world.coordinator.in_force.lock().unwrap().push_back(Ok(Epoch(8)));
     let error = pin.pin_at(BUCKET, 10_000).await.err().unwrap();
@@ -294,7 +294,7 @@ async fn a_session_that_has_seen_an_epoch_gets_none_before_it() {
     world.applied(1, 9);
     assert_eq!(world.choose_for(&at_least(7)).await.unwrap(), 9, "the newest");
     // The copy that had epoch 9 is lost, and another one lags.
-    world.context.applied.forget(INDEXER);
+    world.context.applied.remove_report(INDEXER);
     world.applied(1, 6);
     let began = Instant::now();
     let refused = world.choose_for(&at_least(9)).await.unwrap_err();
@@ -311,7 +311,7 @@ async fn a_session_that_has_seen_an_epoch_gets_none_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_floor_that_a_rollback_has_removed_stands_for_the_first_epoch_behind_it() {
+async fn a_removed_floor_is_replaced() {
     let world = World::new(&[]);
     world.applied(1, 122);
     world.rolled_back(Some(DeadEpochs { point: None, to: Epoch(130) }));
@@ -322,7 +322,7 @@ async fn a_floor_that_a_rollback_has_removed_stands_for_the_first_epoch_behind_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scan_waits_a_moment_for_a_slice_that_is_rebuilt_and_then_names_it() {
+async fn a_scan_waits_for_a_rebuild() {
     for consistency in
         [Consistency::Any, Consistency::AtLeast(Epoch(3)), Consistency::AtPlus(Vec::new())]
     {

@@ -1,19 +1,20 @@
-//! Leases keep epochs readable: the epochs that running scans and transactions read, and the epochs
-//! that continuation tokens name. The lease of a moment keeps, in each bucket, the epoch in force
-//! at that moment readable, also in buckets that the transaction has not read yet. The router
-//! reports the leases in its heartbeats, and the coordinator keeps the horizon below them.
+//! Leases keep epochs readable: the epochs that running scans and transactions read, and the
+//! epochs that continuation tokens name. A transaction also leases its *moment*, one point in time
+//! for all buckets. Such a lease keeps in each bucket the epoch that was the newest at that
+//! moment, also in buckets that the transaction has not read yet. The router reports the leases in
+//! its heartbeats, and the coordinator keeps the horizon below them.
 //!
 //! The router does not know whether a token will be used, so a token leases its epoch for a fixed
-//! time (`TOKEN_KEPT`). Tokens of the same epoch share a lease.
+//! time (`TOKEN_KEPT`). Tokens of the same epoch share one lease.
 //!
 //! The leader ignores a lease whose epoch was superseded longer ago than [`LEASE_AGE_MS_MAX`]. A
-//! heartbeat contains a bounded number of leases, so the router omits those that the leader ignores
-//! anyway. For the router an epoch is superseded when a newer one is received, which is never
-//! before the leader publishes the newer one; so the router omits no lease that the leader still
-//! respects. A new leader counts the age from its election, and would respect such an old lease a
-//! little longer, but the heartbeats no longer contain it. The leader ignores the lease of a moment
-//! after the router has reported it for that time, since only the leader knows when the epochs of
-//! all buckets were superseded.
+//! heartbeat contains a bounded number of leases, so the router omits those that the leader
+//! ignores anyway. For the router an epoch is superseded when a newer one is received, which is
+//! never before the leader publishes the newer one; so the router omits no lease that the leader
+//! still respects. A new leader counts the age from its election, and would respect such an old
+//! lease a little longer, but the heartbeats no longer contain it. The lease of a moment is
+//! ignored when the router has reported it for longer than that time, since only the leader knows
+//! when the epochs of all buckets were superseded.
 //!
 //! A lease also keeps the generations of indexes that a scan or transaction began to read: it
 //! contains the number of the catalog that named them. The heartbeat reports the oldest of these
@@ -30,43 +31,48 @@ use proto::model::moment::Moment;
 use proto::rpc::api::LEASE_AGE_MS_MAX;
 use tokio::time::Instant;
 
-/// The minimum time for which a token is usable: the time that a person needs to read a page.
+/// The minimum time for which a continuation token is usable: the time that a person needs to read
+/// a page.
 pub const TOKEN_KEPT: Duration = Duration::from_secs(120);
-/// Maximum number of epochs of one bucket that tokens lease; beyond it the oldest is released.
+/// Maximum number of epochs of one bucket that tokens lease. If there are more, the oldest one is
+/// released.
 const TOKEN_EPOCHS_MAX: usize = 1024;
 
 /// Maximum number of leased epochs of one bucket in a heartbeat.
 const HEARTBEAT_LEASES_MAX: usize = 256;
-/// Maximum number of moments in a heartbeat. The oldest moments also protect the newer ones.
+/// Maximum number of leased moments in a heartbeat. The oldest moments are sent, which also
+/// protect the newer ones.
 const HEARTBEAT_MOMENTS_MAX: usize = 256;
 
-/// The minimum time between two published epochs that are remembered; this gives some hundreds per
-/// bucket.
+/// The minimum time between two published epochs whose times are remembered; with it, some
+/// hundreds are remembered for each bucket.
 const SEEN_EVERY: Duration = Duration::from_secs(1);
 
 /// The leases of a router.
 #[derive(Clone, Default)]
 pub struct Leases(Arc<Mutex<LeaseTable>>);
 
+/// The leased epochs, moments and catalogs.
 #[derive(Default)]
 struct LeaseTable {
     /// For each epoch, the number of running scans and transactions that lease it.
     running: BTreeMap<(BucketId, Epoch), usize>,
-    /// For each epoch, the time at which its newest token expires.
+    /// For each epoch that tokens lease, the time at which its newest token expires.
     tokens: BTreeMap<BucketId, BTreeMap<Epoch, Instant>>,
-    /// For each moment that transactions read, the number of these transactions, and the time since
-    /// which it is leased.
+    /// For each leased moment, the number of transactions that lease it, and the time at which the
+    /// lease began.
     moments: BTreeMap<Moment, (usize, Instant)>,
-    /// For each catalog number, the number of running scans and transactions that began with it.
+    /// For each catalog number, the number of running scans and transactions that began with this
+    /// catalog.
     catalogs: BTreeMap<u64, usize>,
-    /// For each catalog number of scans that tokens continue, the time at which the last token
-    /// expires.
+    /// For each catalog with which a scan began that tokens continue, the time at which the last
+    /// token expires.
     token_catalogs: BTreeMap<u64, Instant>,
-    /// The published epochs of each bucket with leases.
+    /// For each bucket with leases, the times at which its epochs were published.
     published: BTreeMap<BucketId, PublishedEpochs>,
 }
 
-/// The times at which this router first received each epoch.
+/// The times at which this router first received the epochs of a bucket.
 #[derive(Default)]
 struct PublishedEpochs {
     seen: VecDeque<(Epoch, Instant)>,
@@ -74,6 +80,7 @@ struct PublishedEpochs {
 }
 
 impl PublishedEpochs {
+    /// Records a newest epoch, and forgets epochs that the leader no longer protects.
     fn note(&mut self, newest: Epoch, now: Instant) {
         let is_new = |(last, at): &(Epoch, Instant)| *last < newest && *at + SEEN_EVERY <= now;
         if self.seen.back().is_none_or(is_new) {
@@ -89,22 +96,23 @@ impl PublishedEpochs {
     }
 }
 
-/// A lease of an epoch: the epoch is readable until this value is dropped.
+/// A lease of an epoch: the epoch can be read until this value is dropped.
 pub struct EpochLease {
     leases: Leases,
     bucket: BucketId,
     epoch: Epoch,
-    hold: CatalogHold,
+    hold: CatalogLease,
 }
 
-/// A lease of the generations of indexes that serve in a catalog, without an epoch, until it is
-/// dropped.
-pub(crate) struct CatalogHold {
+/// A lease of the generations of indexes that a catalog names. They are retained until this value
+/// is dropped. No epoch is leased.
+pub(crate) struct CatalogLease {
     leases: Leases,
     catalog_cas: u64,
 }
 
-/// A lease of a moment: the epochs in force at the moment are readable until this value is dropped.
+/// A lease of a moment: in each bucket, the epoch that was the newest at the moment can be read
+/// until this value is dropped.
 pub(crate) struct MomentLease {
     leases: Leases,
     moment: Moment,
@@ -115,16 +123,16 @@ impl Leases {
         lock(&self.0)
     }
 
-    /// Leases an epoch, and the generations of indexes that serve in the catalog `catalog_cas`;
-    /// zero keeps all generations, including replaced ones.
-    pub fn take(&self, bucket: BucketId, epoch: Epoch, catalog_cas: u64) -> EpochLease {
-        let hold = self.hold(catalog_cas);
+    /// Leases an epoch, and the generations of indexes that the catalog with the number
+    /// `catalog_cas` names. Zero retains all generations, including replaced ones.
+    pub fn lease_epoch(&self, bucket: BucketId, epoch: Epoch, catalog_cas: u64) -> EpochLease {
+        let hold = self.lease_catalog(catalog_cas);
         *self.lock().running.entry((bucket, epoch)).or_default() += 1;
         EpochLease { leases: self.clone(), bucket, epoch, hold }
     }
 
-    /// Removes expired tokens. Returns the number of the oldest catalog of any lease; `None` if
-    /// there is no lease.
+    /// Removes expired tokens, and returns the number of the oldest catalog that a lease has;
+    /// `None` if there is no lease.
     pub fn oldest_catalog(&self, now: Instant) -> Option<u64> {
         let mut held = self.lock();
         held.token_catalogs.retain(|_, until| now < *until);
@@ -132,20 +140,20 @@ impl Leases {
         oldest.into_iter().flatten().min().copied()
     }
 
-    /// Keeps the generations that serve in a catalog, until the guard is dropped; used before a
-    /// lease is taken.
-    pub(crate) fn hold(&self, catalog_cas: u64) -> CatalogHold {
+    /// Leases the generations that a catalog names, without an epoch, until the guard is dropped.
+    /// Used while the epoch of a scan is not chosen yet.
+    pub(crate) fn lease_catalog(&self, catalog_cas: u64) -> CatalogLease {
         *self.lock().catalogs.entry(catalog_cas).or_default() += 1;
-        CatalogHold { leases: self.clone(), catalog_cas }
+        CatalogLease { leases: self.clone(), catalog_cas }
     }
 
     /// Leases a moment from `now` on.
-    pub(crate) fn take_moment(&self, moment: Moment, now: Instant) -> MomentLease {
+    pub(crate) fn lease_moment(&self, moment: Moment, now: Instant) -> MomentLease {
         self.lock().moments.entry(moment).or_insert((0, now)).0 += 1;
         MomentLease { leases: self.clone(), moment }
     }
 
-    /// Returns the moments for a heartbeat: ascending, at most [`HEARTBEAT_MOMENTS_MAX`].
+    /// Returns the leased moments for a heartbeat: ascending, at most [`HEARTBEAT_MOMENTS_MAX`].
     pub(crate) fn moments_for_heartbeat(&self, now: Instant) -> Vec<Moment> {
         let age_max = Duration::from_millis(LEASE_AGE_MS_MAX);
         let held = self.lock();
@@ -153,7 +161,8 @@ impl Leases {
         counts.map(|(moment, _)| *moment).take(HEARTBEAT_MOMENTS_MAX).collect()
     }
 
-    /// Records the newest epoch of each bucket that is known to be published.
+    /// Records the newest epoch of each bucket that is known to be published, to find out when
+    /// leased epochs were superseded.
     pub fn note_published(
         &self,
         newest: impl IntoIterator<Item = (BucketId, Epoch)>,
@@ -171,8 +180,8 @@ impl Leases {
         }
     }
 
-    /// Returns the leases for a heartbeat: by bucket, the oldest first, at most [`HEARTBEAT_LEASES_MAX`] of each bucket. Removes
-    /// expired tokens.
+    /// Returns the leased epochs for a heartbeat: by bucket, the oldest first, at most
+    /// [`HEARTBEAT_LEASES_MAX`] of each bucket. Removes expired tokens.
     pub fn for_heartbeat(&self, now: Instant) -> Vec<(BucketId, Epoch)> {
         let mut held = self.lock();
         held.tokens.retain(|_, epochs| {
@@ -200,7 +209,7 @@ impl Leases {
 }
 
 impl EpochLease {
-    /// Keeps the epoch readable for `TOKEN_KEPT`, because a token with it is sent to the client.
+    /// Leases the epoch for `TOKEN_KEPT`, because a token with this epoch is sent to the client.
     pub fn keep_for_token(&self, now: Instant) {
         let mut held = self.leases.lock();
         let epochs = held.tokens.entry(self.bucket).or_default();
@@ -211,12 +220,12 @@ impl EpochLease {
         held.token_catalogs.insert(self.hold.catalog_cas, now + TOKEN_KEPT);
     }
 
-    /// The leased epoch.
+    /// Returns the leased epoch.
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// The bucket of the epoch.
+    /// Returns the bucket of the epoch.
     pub fn bucket(&self) -> BucketId {
         self.bucket
     }
@@ -234,7 +243,7 @@ impl Drop for EpochLease {
     }
 }
 
-impl Drop for CatalogHold {
+impl Drop for CatalogLease {
     fn drop(&mut self) {
         let mut held = self.leases.lock();
         if let Some(holders) = held.catalogs.get_mut(&self.catalog_cas) {
@@ -247,7 +256,7 @@ impl Drop for CatalogHold {
 }
 
 impl MomentLease {
-    /// The leased moment.
+    /// Returns the leased moment.
     pub(crate) fn moment(&self) -> Moment {
         self.moment
     }
@@ -270,13 +279,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_told_until_its_last_holder_goes_and_for_no_longer_than_a_lease_counts() {
+    fn a_moment_is_reported_while_leased() {
         let (leases, start) = (Leases::default(), Instant::now());
         let second = Duration::from_secs(1);
         let own = Moment { at: 3, of: Some((BucketId(1), Epoch(5))) };
-        let first = leases.take_moment(Moment::at(7), start);
-        let again = leases.take_moment(Moment::at(7), start + second);
-        let _older = leases.take_moment(own, start + second);
+        let first = leases.lease_moment(Moment::at(7), start);
+        let again = leases.lease_moment(Moment::at(7), start + second);
+        let _older = leases.lease_moment(own, start + second);
         let told = |now| leases.moments_for_heartbeat(now);
         assert_eq!(told(start + second), [own, Moment::at(7)], "the oldest first");
         drop(first);
@@ -289,20 +298,20 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_moments_the_oldest_are_told() {
+    fn the_oldest_moments_are_sent() {
         let (leases, now) = (Leases::default(), Instant::now());
         let taken = (1..=HEARTBEAT_MOMENTS_MAX as u64 + 1).rev();
-        let _taken: Vec<_> = taken.map(|at| leases.take_moment(Moment::at(at), now)).collect();
+        let _taken: Vec<_> = taken.map(|at| leases.lease_moment(Moment::at(at), now)).collect();
         let told = leases.moments_for_heartbeat(now);
         assert_eq!((told[0], told.len()), (Moment::at(1), HEARTBEAT_MOMENTS_MAX));
     }
 
     #[test]
-    fn an_epoch_is_held_until_its_last_holder_goes() {
+    fn an_epoch_is_leased_until_all_drop() {
         let leases = Leases::default();
-        let first = leases.take(BucketId(1), Epoch(5), 1);
-        let second = leases.take(BucketId(1), Epoch(5), 1);
-        let newer = leases.take(BucketId(1), Epoch(9), 1);
+        let first = leases.lease_epoch(BucketId(1), Epoch(5), 1);
+        let second = leases.lease_epoch(BucketId(1), Epoch(5), 1);
+        let newer = leases.lease_epoch(BucketId(1), Epoch(9), 1);
         drop(first);
         let told = || leases.for_heartbeat(Instant::now());
         assert_eq!(told(), [(BucketId(1), Epoch(5)), (BucketId(1), Epoch(9))]);
@@ -313,15 +322,15 @@ mod tests {
     }
 
     #[test]
-    fn a_token_holds_its_epoch_for_a_while_after_it_was_handed_out() {
+    fn a_token_leases_its_epoch() {
         let leases = Leases::default();
         let (bucket, start, second) = (BucketId(1), Instant::now(), Duration::from_secs(1));
-        let scan = leases.take(bucket, Epoch(5), 1);
+        let scan = leases.lease_epoch(bucket, Epoch(5), 1);
         scan.keep_for_token(start);
         scan.keep_for_token(start + second);
         drop(scan);
-        let _newer = leases.take(bucket, Epoch(9), 1);
-        let _other = leases.take(BucketId(2), Epoch(1), 1);
+        let _newer = leases.lease_epoch(bucket, Epoch(9), 1);
+        let _other = leases.lease_epoch(BucketId(2), Epoch(1), 1);
         let (newer, other) = ((bucket, Epoch(9)), (BucketId(2), Epoch(1)));
         let before = leases.for_heartbeat(start + TOKEN_KEPT);
         assert_eq!(before, [(bucket, Epoch(5)), newer, other], "from the last one on");
@@ -330,24 +339,24 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_tokens_the_oldest_epoch_is_given_up() {
+    fn the_oldest_token_epoch_is_released() {
         let leases = Leases::default();
         let now = Instant::now();
         let epochs = 1..=TOKEN_EPOCHS_MAX as u64 + 1;
-        epochs.for_each(|n| leases.take(BucketId(1), Epoch(n), 1).keep_for_token(now));
+        epochs.for_each(|n| leases.lease_epoch(BucketId(1), Epoch(n), 1).keep_for_token(now));
         let told = leases.for_heartbeat(now);
         assert_eq!((told[0], told.len()), ((BucketId(1), Epoch(2)), HEARTBEAT_LEASES_MAX));
     }
 
     #[test]
-    fn leases_that_the_coordinator_passes_over_take_no_room_of_others() {
+    fn ignored_leases_are_not_sent() {
         let leases = Leases::default();
         let (bucket, start, second) = (BucketId(1), Instant::now(), Duration::from_secs(1));
         let old = 1..=HEARTBEAT_LEASES_MAX as u64 + 1;
-        let _old: Vec<_> = old.map(|n| leases.take(bucket, Epoch(n), 1)).collect();
+        let _old: Vec<_> = old.map(|n| leases.lease_epoch(bucket, Epoch(n), 1)).collect();
         let see = |epoch, now| leases.note_published([(bucket, Epoch(epoch))], now);
         see(300, start);
-        let live = leases.take(bucket, Epoch(301), 1);
+        let live = leases.lease_epoch(bucket, Epoch(301), 1);
         see(301, start + second);
         let last = start + Duration::from_millis(LEASE_AGE_MS_MAX);
         see(400, last);
@@ -360,10 +369,10 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_epoch_of_a_bucket_that_rests_counts_however_long_it_is_leased() {
+    fn a_newest_epoch_is_always_sent() {
         let leases = Leases::default();
         let (bucket, start) = (BucketId(1), Instant::now());
-        let _scan = leases.take(bucket, Epoch(5), 1);
+        let _scan = leases.lease_epoch(bucket, Epoch(5), 1);
         let later = start + Duration::from_millis(3 * LEASE_AGE_MS_MAX);
         leases.note_published([(bucket, Epoch(5))], start);
         leases.note_published([(bucket, Epoch(5))], later);
@@ -376,8 +385,8 @@ mod tests {
     fn the_oldest_catalog_is_that_of_a_running_scan_or_of_a_token_that_has_not_expired() {
         let (leases, start) = (Leases::default(), Instant::now());
         assert_eq!(leases.oldest_catalog(start), None);
-        let newer = leases.take(BucketId(1), Epoch(9), 70);
-        let older = leases.take(BucketId(2), Epoch(9), 50);
+        let newer = leases.lease_epoch(BucketId(1), Epoch(9), 70);
+        let older = leases.lease_epoch(BucketId(2), Epoch(9), 50);
         assert_eq!(leases.oldest_catalog(start), Some(50));
         older.keep_for_token(start);
         drop(older);

@@ -1,7 +1,7 @@
-//! Slices that no node can answer. A node counts as lost only if two observers agree: the
-//! coordinator's leader receives no heartbeat from it, and the router's own connection to it is
-//! broken. A node that one of them reaches may still serve. A slice that was lost on all nodes, and
-//! that one node rebuilds from the documents, becomes readable when the rebuild ends.
+//! Detection of slices that no node can answer. A node counts as lost only if two observers agree:
+//! the coordinator's leader receives no heartbeat from it, and the router's connection to it is
+//! broken. A node that one of the two can reach may still serve. A slice that was lost on all
+//! nodes, and that one node rebuilds from the documents, becomes readable when the rebuild ends.
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::{NodeId, SliceNo};
@@ -29,17 +29,17 @@ pub(crate) fn check_reachable(
     index: &IndexInfo,
     slices: &[SliceNo],
 ) -> Result<()> {
-    unreachable(context, index, slices).map_or(Ok(()), |unreachable| Err(unreachable.error))
+    find_unreachable(context, index, slices).map_or(Ok(()), |unreachable| Err(unreachable.error))
 }
 
-/// Returns the slices without a copy on a node that may answer; `None` if there are none.
-pub(crate) fn unreachable(
+/// Finds the slices without a copy on a node that may answer; `None` if there are none.
+pub(crate) fn find_unreachable(
     context: &RouterContext,
     index: &IndexInfo,
     slices: &[SliceNo],
 ) -> Option<UnreachableSlices> {
     // Almost always no node is silent and no slice is rebuilt, so this check is cheap.
-    if context.silent.borrow().is_empty() && !context.applied.has_rebuilt() {
+    if context.silent.borrow().is_empty() && !context.applied.has_rebuilds() {
         return None;
     }
     let silent = context.silent.borrow().clone();
@@ -47,8 +47,8 @@ pub(crate) fn unreachable(
     let is_silent = |node: &NodeId| silent.contains(node) && !context.applied.is_connected(*node);
     let mut lost: Vec<LostSlice> = Vec::new();
     for slice in slices {
-        let nodes = copies(context, &catalog, index, *slice);
-        let rebuilds = |node: &&NodeId| context.applied.is_rebuilt(**node, index, *slice);
+        let nodes = possible_copies(context, &catalog, index, *slice);
+        let rebuilds = |node: &&NodeId| context.applied.is_being_rebuilt(**node, index, *slice);
         let rebuilt_on = nodes.iter().find(rebuilds).copied();
         if !nodes.is_empty() && nodes.iter().all(|node| is_silent(node) || rebuilds(&node)) {
             lost.push(LostSlice { slice: *slice, nodes, rebuilt_on });
@@ -56,18 +56,18 @@ pub(crate) fn unreachable(
     }
     // A slice that no node rebuilds is named first, since it does not return by itself.
     let worst = lost.iter().min_by_key(|lost| lost.rebuilt_on.is_some())?;
-    Some(described(&catalog, index, worst, lost.len() - 1))
+    Some(describe_lost(&catalog, index, worst, lost.len() - 1))
 }
 
-/// A slice without a copy that can be read.
+/// A slice whose copies are all on lost nodes or being rebuilt.
 struct LostSlice {
     slice: SliceNo,
     nodes: Vec<NodeId>,
     rebuilt_on: Option<NodeId>,
 }
 
-/// The nodes that may have a slice.
-fn copies(
+/// Returns the nodes that may have a slice.
+fn possible_copies(
     context: &RouterContext,
     catalog: &Catalog,
     index: &IndexInfo,
@@ -84,7 +84,8 @@ fn copies(
     nodes
 }
 
-fn described(
+/// Makes the error of a lost slice; `more` is the number of further lost slices.
+fn describe_lost(
     catalog: &Catalog,
     index: &IndexInfo,
     lost: &LostSlice,

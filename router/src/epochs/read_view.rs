@@ -1,11 +1,11 @@
-//! Read views: the state of the cluster that a new scan of an index needs, computed once after each
-//! change of the cluster.
+//! Read views: the facts about the cluster that a new scan of an index needs, computed once after
+//! each change of the cluster.
 //!
 //! A view contains the newest epoch that all slices can answer, and the node to query for each
-//! slice at that epoch. A view is valid for one catalog and one number of reports, and the first
-//! scan after a change of either computes a new view. So a view is never used after a drop, a move,
-//! a rollback in the catalog, or a report of a node, and most scans need no walk over nodes and
-//! slices.
+//! slice at that epoch. A view is valid for one catalog and one state of the indexers' reports.
+//! The first scan after a change of either computes a new view. So a view is never used after a
+//! drop, a move, a rollback in the catalog, or a report of a node, and most scans need no search
+//! over nodes and slices.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,36 +17,36 @@ use proto::model::ids::{Epoch, LocalIndexId, NodeId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::model::topology::TopologyProvider;
 
-use super::applied_epochs::{AppliedEpochs, readable_from};
-use crate::busy::Busy;
+use super::applied_epochs::{AppliedEpochs, oldest_for_scans};
+use crate::busy::RequestCounts;
 
-/// Slices that a scan reads from one node.
+/// The slices that a scan reads from one node (a *shard*), and that node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeSlices {
     /// The slices, ascending.
     pub slices: Vec<SliceNo>,
     /// The node to query first; `None` if no node is known.
     pub node: Option<NodeId>,
-    /// True if each of the slices is on another node too.
+    /// True if each of the slices is on another node that has not failed.
     pub has_others: bool,
-    /// True if the node counts as slow and is queried nevertheless, to measure whether it is still
-    /// slow.
+    /// True if the node counts as slow and is queried nevertheless, to find out whether it is
+    /// still slow.
     pub is_probe: bool,
 }
 
-/// Nodes that are avoided for a slice that another node has too.
+/// Nodes that are not queried for a slice if another node has the slice too.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct AvoidedNodes<'a> {
     /// Nodes that have just failed.
     pub failed: &'a [NodeId],
-    /// Slow nodes; a slow node is still preferred to a node that has not applied the epoch.
+    /// Slow nodes. A slow node is still preferred to a node that has not applied the epoch.
     pub slow: &'a [NodeId],
-    /// The request counts. Instead of a busy node, the next copy that has applied the epoch is
-    /// queried; `None` ignores the load.
-    pub busy: Option<&'a Busy>,
+    /// The requests in flight to each node. A busy node is avoided if the next copy has applied
+    /// the epoch. `None` ignores the load.
+    pub busy: Option<&'a RequestCounts>,
 }
 
-/// The state of the cluster that a new scan of an index needs.
+/// The facts about the cluster that a new scan of an index needs.
 #[derive(Debug)]
 pub(crate) struct ReadView {
     index: Arc<IndexInfo>,
@@ -60,12 +60,12 @@ pub(crate) struct ReadView {
     pub copies: BTreeSet<NodeId>,
 }
 
-/// The views of all indexes that were read.
+/// The read views of all indexes that scans have read.
 #[derive(Clone, Default)]
 pub(crate) struct ReadViews(Arc<DashMap<LocalIndexId, Arc<ReadView>>>);
 
 impl ReadViews {
-    /// Returns the present view of an index.
+    /// Returns the current view of an index, and computes it if it is outdated.
     pub fn view(
         &self,
         index: &Arc<IndexInfo>,
@@ -104,12 +104,12 @@ impl ReadView {
         catalog: &Arc<Catalog>,
         reports: u64,
     ) -> Self {
-        let from = readable_from(catalog, index.bucket);
-        let newest = applied.newest_common(index);
+        let from = oldest_for_scans(catalog, index.bucket);
+        let newest = applied.newest_readable(index);
         let epoch = newest.filter(|newest| from.is_some_and(|from| from <= *newest));
         let slices: Vec<SliceNo> = (0..index.topology.slices()).map(SliceNo).collect();
-        let shards =
-            epoch.map(|epoch| place(applied, index, epoch, &slices, AvoidedNodes::default()));
+        let shards = epoch
+            .map(|epoch| group_by_node(applied, index, epoch, &slices, AvoidedNodes::default()));
         Self {
             index: Arc::clone(index),
             catalog: Arc::clone(catalog),
@@ -125,8 +125,9 @@ impl ReadView {
     }
 }
 
-/// Groups slices by the node to query at an epoch. Avoids the given nodes for slices that have another node.
-pub(crate) fn place(
+/// Groups slices by the node to query for them at an epoch. A node to be avoided gets a slice only
+/// if no better node has the slice.
+pub(crate) fn group_by_node(
     applied: &AppliedEpochs,
     index: &IndexInfo,
     epoch: Epoch,
@@ -145,7 +146,7 @@ pub(crate) fn place(
         let has_choice = !slow.is_empty() || busy.is_some();
         let mut ready = nodes.iter().filter(|_| has_choice).filter(is_ready);
         let ready = match (ready.next(), ready.next(), busy) {
-            (Some(first), Some(second), Some(busy)) if busy.gives_way(*first, *second) => {
+            (Some(first), Some(second), Some(busy)) if busy.should_query_other(*first, *second) => {
                 Some(second)
             }
             (first, ..) => first,
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_is_kept_until_a_report_or_a_catalog_comes() {
+    fn a_view_is_valid_until_a_change() {
         let (index, applied, views) = (index(), AppliedEpochs::default(), ReadViews::default());
         let catalog =
             Catalog { indexes: [(index.id, Arc::clone(&index))].into(), ..Catalog::default() };
@@ -225,7 +226,7 @@ mod tests {
         let second = views.view(&index, &applied, &catalog);
         assert_eq!(second.epoch, Some(Epoch(7)), "slice 0 is not further");
         assert_eq!(second.shards, [one, NodeSlices { node: Some(NodeId(2)), ..other }]);
-        applied.forget(NodeId(1));
+        applied.remove_report(NodeId(1));
         assert_eq!(views.view(&index, &applied, &catalog).epoch, None);
         report(&applied, 1, 9, &[0, 1]);
         let third = views.view(&index, &applied, &catalog);

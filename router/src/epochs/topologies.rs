@@ -13,6 +13,7 @@ use proto::model::topology::IndexTopology;
 /// many.
 const TOPOLOGIES_MAX: usize = 64;
 
+/// The remembered topologies of one generation, by number.
 type ByNumber = BTreeMap<TopologyNo, Arc<IndexTopology>>;
 
 /// The topologies of each generation of an index, by number.
@@ -24,14 +25,15 @@ impl Topologies {
         lock(&self.0)
     }
 
-    /// Remembers the topologies of a catalog, and removes generations that are not in it.
+    /// Remembers the topologies of a catalog, and forgets generations of indexes that the catalog
+    /// lacks.
     pub fn take_catalog(&self, catalog: &Catalog) {
         self.lock().retain(|id, _| catalog.local_index(*id).is_some());
-        catalog.local_indexes().for_each(|index| self.keep(index.local_id(), &index.topology));
+        catalog.local_indexes().for_each(|index| self.remember(index.local_id(), &index.topology));
     }
 
     /// Remembers a topology of a generation, by its number.
-    pub fn keep(&self, index: LocalIndexId, topology: &Arc<IndexTopology>) {
+    pub fn remember(&self, index: LocalIndexId, topology: &Arc<IndexTopology>) {
         let mut all = self.lock();
         let known = all.entry(index).or_default();
         known.entry(topology.number).or_insert_with(|| Arc::clone(topology));
@@ -40,7 +42,7 @@ impl Topologies {
         }
     }
 
-    /// Returns the topology with a number; `None` if this router does not remember it.
+    /// Returns the topology with a number; `None` if this router does not remember the topology.
     pub fn get(&self, index: LocalIndexId, number: TopologyNo) -> Option<Arc<IndexTopology>> {
         self.lock().get(&index)?.get(&number).cloned()
     }

@@ -1,4 +1,4 @@
-//! The data directory of a router, and the task that writes it.
+//! The data directory of a router, and the task that keeps its file up to date.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -23,10 +23,11 @@ const VERSION: &str = "sextant router, format 2\n";
 
 /// Pause between two writes of the file.
 const WRITE_EVERY: Duration = Duration::from_millis(500);
-/// Longest time between two writes of the file, which also stores the time of the last answer.
+/// Longest time between two writes of the file if the catalog does not change. The file also has
+/// the time of the last answer.
 const REFRESH: Duration = Duration::from_secs(30);
 
-/// The data directory of a router, locked for this process.
+/// The data directory of a router, locked by this process.
 pub struct RouterData {
     env: Env,
     dir: PathBuf,
@@ -40,8 +41,8 @@ pub struct RouterData {
 }
 
 impl RouterData {
-    /// Returns the proof of the directory. To the coordinators, a restarted router with the
-    /// directory is the same process.
+    /// Returns the proof with which the router identifies itself to the coordinators. A restarted
+    /// router with the same directory has the same proof and counts as the same process.
     pub fn proof(&self) -> NodeProof {
         self.identity.proof()
     }
@@ -52,9 +53,9 @@ impl RouterData {
         // The file is a cache: without VERSION or IDENTITY it is worth nothing, and no loss.
         let opened = DataDir::open(env, dir, VERSION, node, || false)?;
         let DataDir { lock, identity, .. } = opened;
-        let found = FILE
-            .read(&*env.fs, dir)
-            .and_then(|found| found.map(|kept| of_cluster(kept, identity.cluster())).transpose());
+        let found = FILE.read(&*env.fs, dir).and_then(|found| {
+            found.map(|kept| check_cluster(kept, identity.cluster())).transpose()
+        });
         let found = found.unwrap_or_else(|error| {
             let file = FILE.path(dir);
             tracing::warn!(%error, file = %file.display(), "ignoring the kept catalog; waiting for a coordinator");
@@ -72,23 +73,25 @@ impl RouterData {
         })
     }
 
-    /// Removes and returns the state of an earlier process; `None` at all later calls.
-    pub(super) fn take_found(&self) -> Option<StoredKnowledge> {
+    /// Removes and returns the state that an earlier process has stored; later calls return
+    /// `None`.
+    pub(super) fn take_stored(&self) -> Option<StoredKnowledge> {
         lock(&self.found).take()
     }
 
-    /// Removes the file for good, because its cluster no longer exists. Blocks the thread.
-    pub(crate) fn forget(&self) -> Result<()> {
+    /// Removes the file, because its cluster no longer exists, and prevents later writes of it.
+    /// Blocks the thread.
+    pub(crate) fn remove_file(&self) -> Result<()> {
         let mut is_forgotten = lock(&self.is_forgotten);
         *is_forgotten = true;
         FILE.remove(&*self.env.fs, &self.dir)
     }
 
-    /// Records the epochs that scans can read, and returns the newest ones of the existing indexes.
-    fn note_shown(&self, context: &RouterContext, catalog: &Catalog) -> EpochFloors {
+    /// Updates the newest epoch that scans could read, for each index, and returns these epochs.
+    fn update_floors(&self, context: &RouterContext, catalog: &Catalog) -> EpochFloors {
         let mut shown = lock(&self.shown);
         shown.retain(|index, _| catalog.local_index(*index).is_some());
-        let online = catalog.local_indexes().filter(|index| index.state.is_read());
+        let online = catalog.local_indexes().filter(|index| index.state.is_readable());
         for index in online {
             let newest = context.view(index).epoch.unwrap_or_default();
             let known = shown.entry(index.local_id()).or_default();
@@ -97,7 +100,7 @@ impl RouterData {
         shown.clone()
     }
 
-    /// Writes the file. Blocks the thread.
+    /// Writes the file, unless it was removed for good. Blocks the thread.
     pub(super) fn write(&self, kept: &StoredKnowledge) -> Result<()> {
         let is_forgotten = lock(&self.is_forgotten);
         if *is_forgotten {
@@ -106,14 +109,14 @@ impl RouterData {
         if self.identity.cluster() != kept.catalog.cluster {
             // From here on a file of the cluster before is not served.
             self.identity.leave_cluster()?;
-            self.identity.accept(kept.catalog.cluster)?;
+            self.identity.accept_cluster(kept.catalog.cluster)?;
         }
         FILE.write(&*self.env.fs, &self.dir, kept)
     }
 }
 
-/// Returns an error if the file belongs to another cluster than the directory.
-fn of_cluster(kept: StoredKnowledge, own: Option<ClusterId>) -> Result<StoredKnowledge> {
+/// Returns the stored state; an error if it belongs to another cluster than the directory.
+fn check_cluster(kept: StoredKnowledge, own: Option<ClusterId>) -> Result<StoredKnowledge> {
     if own.is_some() && kept.catalog.cluster == own {
         return Ok(kept);
     }
@@ -125,9 +128,9 @@ fn of_cluster(kept: StoredKnowledge, own: Option<ClusterId>) -> Result<StoredKno
     Err(Error::new(ErrorCode::OtherCluster, what))
 }
 
-/// Keeps the file up to date, in a separate task, so that no scan waits for a disk. The task may be
+/// Keeps the file up to date, so that no scan waits for a disk. The task that runs this may be
 /// restarted at any time.
-pub(crate) async fn keep(context: RouterContext, data: Arc<RouterData>) -> Infallible {
+pub(crate) async fn keep_file_current(context: RouterContext, data: Arc<RouterData>) -> Infallible {
     let mut changed = context.catalog_changed.subscribe();
     // The catalog may be there already.
     changed.mark_changed();
@@ -140,7 +143,7 @@ pub(crate) async fn keep(context: RouterContext, data: Arc<RouterData>) -> Infal
         let _unchanged = timeout(wait, changed.changed()).await;
         let now = (context.catalog.load().cas, context.heard.last_answer());
         if written_of != Some(now)
-            && let Some(kept) = to_keep(&context, &data)
+            && let Some(kept) = state_to_store(&context, &data)
         {
             let (its_data, has_moment) = (Arc::clone(&data), kept.moment != 0);
             let written = context.env.blocking(move || its_data.write(&kept)).await;
@@ -160,9 +163,9 @@ pub(crate) async fn keep(context: RouterContext, data: Arc<RouterData>) -> Infal
     }
 }
 
-/// Returns the state to write, which was received from a coordinator. `None` if no coordinator has
-/// answered this process, or the cluster has no id yet.
-fn to_keep(context: &RouterContext, data: &RouterData) -> Option<StoredKnowledge> {
+/// Returns the state to be stored. Returns `None` if no coordinator has answered this process, so
+/// that there is nothing new, or if the cluster has no id yet.
+fn state_to_store(context: &RouterContext, data: &RouterData) -> Option<StoredKnowledge> {
     if context.heard.is_from_disk() {
         return None;
     }
@@ -171,7 +174,7 @@ fn to_keep(context: &RouterContext, data: &RouterData) -> Option<StoredKnowledge
     Some(StoredKnowledge {
         heard_unix_ms: context.heard.heard_unix_ms(&*context.env.clock)?,
         moment: context.moment.load(Ordering::Relaxed),
-        floors: data.note_shown(context, &catalog),
+        floors: data.update_floors(context, &catalog),
         catalog,
     })
 }

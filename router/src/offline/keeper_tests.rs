@@ -26,7 +26,7 @@ fn open(env: &Env) -> RouterData {
 fn filled() -> (Env, SimFs) {
     let (env, _, fs) = world(1);
     let data = open(&env);
-    assert!(data.take_found().is_none(), "a new directory");
+    assert!(data.take_stored().is_none(), "a new directory");
     data.write(&kept(30)).expect("written");
     (env, fs)
 }
@@ -35,12 +35,12 @@ fn filled() -> (Env, SimFs) {
 fn the_next_process_finds_what_the_last_one_has_kept() {
     let (env, _) = filled();
     let data = open(&env);
-    assert_eq!(data.take_found(), Some(kept(30)));
-    assert_eq!(data.take_found(), None, "it is taken over once");
-    data.forget().expect("removed");
+    assert_eq!(data.take_stored(), Some(kept(30)));
+    assert_eq!(data.take_stored(), None, "it is taken over once");
+    data.remove_file().expect("removed");
     data.write(&kept(31)).expect("nothing is written any more");
     drop(data);
-    assert_eq!(open(&env).take_found(), None);
+    assert_eq!(open(&env).take_stored(), None);
 }
 
 #[test]
@@ -58,26 +58,26 @@ fn a_damaged_file_and_one_of_another_cluster_are_ignored_and_replaced() {
     let (env, fs) = filled();
     fs.flip_bit(&FILE.path(Path::new(DIR)), 500).expect("flipped");
     let data = open(&env);
-    assert_eq!(data.take_found(), None, "damaged");
+    assert_eq!(data.take_stored(), None, "damaged");
     data.write(&kept(31)).expect("written");
     drop(data);
-    assert_eq!(open(&env).take_found(), Some(kept(31)));
+    assert_eq!(open(&env).take_stored(), Some(kept(31)));
 
     let mut foreign = kept(32);
     Arc::make_mut(&mut foreign.catalog).cluster = Some(ClusterId(77));
     FILE.write(&*env.fs, Path::new(DIR), &foreign).expect("a file from elsewhere");
     let data = open(&env);
-    assert_eq!(data.take_found(), None, "of another cluster");
+    assert_eq!(data.take_stored(), None, "of another cluster");
     data.write(&foreign).expect("the router has followed that cluster");
     drop(data);
-    assert_eq!(open(&env).take_found(), Some(foreign), "the directory belongs to it now");
+    assert_eq!(open(&env).take_stored(), Some(foreign), "the directory belongs to it now");
 }
 
 #[test]
 fn a_file_without_the_identity_of_its_directory_is_ignored() {
     let (env, fs) = filled();
     fs.remove_file(&Path::new(DIR).join("IDENTITY")).expect("removed");
-    assert_eq!(open(&env).take_found(), None);
+    assert_eq!(open(&env).take_stored(), None);
 }
 
 /// A directory of services without any service.
@@ -112,14 +112,15 @@ impl Kept301 {
         let mut context = context_of(0, Arc::new(NoServices));
         context.env = env.clone();
         let (data, its_context) = (Arc::new(open(&env)), context.clone());
-        let task = env
-            .spawn_restarted("kept catalog", move || keep(its_context.clone(), Arc::clone(&data)));
+        let task = env.spawn_restarted("kept catalog", move || {
+            keep_file_current(its_context.clone(), Arc::clone(&data))
+        });
         Self { context, fs, clock, _task: task }
     }
 
     fn hears(&self, cas: u64) {
         self.context.catalog.store(Arc::new(catalog(cas)));
-        self.context.heard.catalog_came();
+        self.context.heard.note_catalog();
         self.context.catalog_changed.send_modify(|count| *count += 1);
     }
 
@@ -158,7 +159,7 @@ async fn the_time_of_the_last_answer_is_kept_without_a_change() {
     assert_eq!(router.kept_after(REFRESH * 3).await, Some(30));
     assert_eq!(router.fs.written_bytes(), written, "nobody has answered meanwhile");
     router.clock.advance(600_000);
-    router.context.heard.catalog_came();
+    router.context.heard.note_catalog();
     assert_eq!(router.kept_after(REFRESH * 2).await, Some(30));
     assert!(router.fs.written_bytes() > written);
     assert!(first + 500_000 < router.heard_unix_ms());

@@ -1,4 +1,4 @@
-//! The replacement of the stored catalog by the coordinators' catalog.
+//! The replacement of the stored catalog by a coordinator's catalog.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,22 +12,23 @@ use super::keeper::RouterData;
 use crate::context::RouterContext;
 use crate::epochs::applied_epochs::EpochFloors;
 
-/// The time for which the coordinators must send an older catalog before it is accepted. By then a
-/// new leader, or a member that lags, would have reached the stored catalog.
+/// The time for which the coordinators must send an older catalog than the stored one before it is
+/// accepted. A new leader, or a member that lags, would have caught up with the stored catalog by
+/// then.
 const OLDER_FOR: Duration = Duration::from_secs(10);
 
-/// The decision whether a catalog of the coordinators replaces the stored catalog.
+/// The state of the decision whether a coordinator's catalog replaces the stored catalog.
 #[derive(Default)]
-pub(crate) struct TakeOver {
+pub(crate) struct CatalogTakeOver {
     /// The time at which the first older catalog arrived.
     older_since: Option<Instant>,
 }
 
-impl TakeOver {
-    /// Restores the state of an earlier process, if there is one; returns its catalog, to be
-    /// installed.
-    pub fn begin(context: &RouterContext, data: &RouterData) -> Option<Arc<Catalog>> {
-        let kept = data.take_found()?;
+impl CatalogTakeOver {
+    /// Restores the state that an earlier process has stored, if there is one. Returns its
+    /// catalog, which the caller must make the current one.
+    pub fn restore_stored(context: &RouterContext, data: &RouterData) -> Option<Arc<Catalog>> {
+        let kept = data.take_stored()?;
         context.heard.begin_from_disk(kept.heard_unix_ms);
         context.moment.store(kept.moment, Ordering::Relaxed);
         context.applied.set_floors(kept.floors);
@@ -36,7 +37,7 @@ impl TakeOver {
         Some(kept.catalog)
     }
 
-    /// Returns an error if a catalog of a coordinator must not replace the present one.
+    /// Returns an error if a coordinator's catalog must not replace the present one.
     pub async fn check(&mut self, context: &RouterContext, catalog: &Catalog) -> Result<()> {
         if !context.heard.is_from_disk() {
             return Ok(());
@@ -65,17 +66,18 @@ impl TakeOver {
         Ok(())
     }
 
-    /// Records that a catalog of a coordinator is installed.
-    pub fn end(&mut self, context: &RouterContext) {
+    /// Records that a coordinator's catalog is now the current one, so that the stored state is no
+    /// longer in use.
+    pub fn note_replaced(&mut self, context: &RouterContext) {
         if context.heard.is_from_disk() {
             // From this catalog the router knows of rollbacks.
             context.applied.set_floors(EpochFloors::new());
         }
-        context.heard.catalog_came();
+        context.heard.note_catalog();
     }
 }
 
-/// The number of the leader's newest catalog change.
+/// Returns the number of the newest catalog change of the coordinators' leader.
 async fn leaders_cas(context: &RouterContext) -> Result<u64> {
     let no_leader = || Error::unavailable("no coordinator leads");
     let leader = context.directory.coordinator().status().await?.leader.ok_or_else(no_leader)?;

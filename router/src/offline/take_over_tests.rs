@@ -157,7 +157,7 @@ impl World {
         };
         open().write(&kept(30)).expect("written");
         let mut watch = CatalogWatch::new(context.clone());
-        watch.begin_with(&open());
+        watch.use_stored_catalog(&open());
         Self { watch, context, leader }
     }
 

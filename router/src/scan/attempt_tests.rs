@@ -29,7 +29,7 @@ fn slices(slices: &[u16]) -> Vec<SliceNo> {
 /// Creates a scan of the slices 0, 1, …, with these copies.
 fn scan(copies: &[&[u64]]) -> Scan {
     Scan {
-        attempts: Attempts::without(Vec::new()),
+        attempts: Attempts::avoiding(Vec::new()),
         began: Instant::now(),
         now_ms: 0,
         slices: (0..copies.len() as u16).map(SliceNo).collect(),
@@ -42,7 +42,7 @@ fn scan(copies: &[&[u64]]) -> Scan {
 }
 
 impl Scan {
-    fn next(&mut self, outcome: Option<Outcome>) -> Next {
+    fn next(&mut self, outcome: Option<Outcome>) -> NextStep {
         let known = Facts {
             now: self.began + Duration::from_millis(self.now_ms),
             deadline: self.began + Duration::from_secs(10),
@@ -57,28 +57,28 @@ impl Scan {
         self.attempts.next(outcome, &known)
     }
 
-    fn fails(&mut self, code: ErrorCode) -> Next {
+    fn fails(&mut self, code: ErrorCode) -> NextStep {
         self.next(Some(Err(Error::new(code, "refused"))))
     }
 
-    fn moved(&mut self, places: &[(u16, u64)]) -> Next {
+    fn moved(&mut self, places: &[(u16, u64)]) -> NextStep {
         let place = |(slice, node): &(u16, u64)| (SliceNo(*slice), NodeId(*node));
         self.next(Some(Ok(places.iter().map(place).collect())))
     }
 }
 
 /// A query of a node with a time-out in milliseconds.
-fn query(node: u64, timeout_ms: u64) -> Next {
-    Next::Query(NodeId(node), Duration::from_millis(timeout_ms))
+fn query(node: u64, timeout_ms: u64) -> NextStep {
+    NextStep::Query(NodeId(node), Duration::from_millis(timeout_ms))
 }
 
-fn split(stay: &[u16], avoided: &[u64]) -> Next {
-    Next::Split(slices(stay), nodes(avoided))
+fn split(stay: &[u16], avoided: &[u64]) -> NextStep {
+    NextStep::Split(slices(stay), nodes(avoided))
 }
 
-fn failure(next: Next) -> (ErrorCode, String) {
+fn failure(next: NextStep) -> (ErrorCode, String) {
     match next {
-        Next::Fail(error) => (error.code, error.message),
+        NextStep::Fail(error) => (error.code, error.message),
         next => panic!("{next:?}"),
     }
 }
@@ -90,7 +90,7 @@ fn each_node_is_queried_once_in_a_round_and_the_last_one_has_all_the_time() {
     assert_eq!(scan.fails(Unavailable), query(2, 1000));
     scan.now_ms = 100;
     assert_eq!(scan.fails(TooBusy), query(3, 9900));
-    assert_eq!(scan.fails(Unavailable), Next::Pause);
+    assert_eq!(scan.fails(Unavailable), NextStep::Pause);
     assert_eq!(scan.next(None), query(1, 1000), "the next round begins");
 }
 
@@ -100,7 +100,7 @@ fn slow_nodes_are_queried_last_and_not_waited_for_as_if_they_were_alone() {
     scan.slow = vec![1];
     assert_eq!(scan.next(None), query(2, 1000));
     assert_eq!(scan.fails(Unavailable), query(1, 1000), "node 2 may have failed for a moment");
-    assert_eq!(scan.fails(Unavailable), Next::Pause);
+    assert_eq!(scan.fails(Unavailable), NextStep::Pause);
     scan.slow = vec![1, 2];
     assert_eq!(scan.next(None), query(1, 1000), "both are slow");
 }
@@ -114,10 +114,10 @@ fn slices_without_a_common_node_are_split() {
         (&[&[1], &[1, 2]], &[1], &[], query(1, 10_000)),
         (&[&[1], &[2]], &[], &[], split(&[], &[])),
         (&[&[1], &[2]], &[2], &[], split(&[], &[])),
-        (&[&[1], &[2]], &[], &[2], Next::Pause),
+        (&[&[1], &[2]], &[], &[2], NextStep::Pause),
     ] {
         let mut scan = scan(copies);
-        (scan.slow, scan.attempts) = (slow.to_vec(), Attempts::without(nodes(failed)));
+        (scan.slow, scan.attempts) = (slow.to_vec(), Attempts::avoiding(nodes(failed)));
         assert_eq!(scan.next(None), expected, "{copies:?} {slow:?} {failed:?}");
     }
 }
@@ -126,15 +126,15 @@ fn slices_without_a_common_node_are_split() {
 fn an_error_of_a_stream_goes_to_another_node_if_that_may_answer() {
     let another = || query(2, 10_000);
     for (code, with_other, alone) in [
-        (Unavailable, another(), Next::Pause),
-        (TooBusy, another(), Next::Pause),
+        (Unavailable, another(), NextStep::Pause),
+        (TooBusy, another(), NextStep::Pause),
         // A copy with an older floor may have the epoch.
-        (SnapshotTooOld, another(), Next::Fail(Error::new(SnapshotTooOld, "refused"))),
-        (Corrupt, another(), Next::Fail(Error::new(Corrupt, "refused"))),
+        (SnapshotTooOld, another(), NextStep::Fail(Error::new(SnapshotTooOld, "refused"))),
+        (Corrupt, another(), NextStep::Fail(Error::new(Corrupt, "refused"))),
         (
             InvalidParameter,
-            Next::Fail(Error::new(InvalidParameter, "refused")),
-            Next::Fail(Error::new(InvalidParameter, "refused")),
+            NextStep::Fail(Error::new(InvalidParameter, "refused")),
+            NextStep::Fail(Error::new(InvalidParameter, "refused")),
         ),
     ] {
         for (copies, expected) in [(&[1, 2][..], with_other), (&[1], alone)] {
@@ -149,7 +149,7 @@ fn an_error_of_a_stream_goes_to_another_node_if_that_may_answer() {
 fn a_stream_follows_the_call_for_a_first_batch_whatever_its_outcome_until_the_deadline() {
     let call = |has_others, now_ms| {
         let mut scan = scan(&[&[1, 2]]);
-        let timeout = scan.attempts.call(NodeId(1), has_others, Duration::from_secs(10));
+        let timeout = scan.attempts.note_call(NodeId(1), has_others, Duration::from_secs(10));
         assert_eq!(timeout.as_secs(), if has_others { 1 } else { 10 });
         scan.now_ms = now_ms;
         scan
@@ -173,7 +173,7 @@ fn slices_that_have_moved_are_reported_or_followed() {
     };
     // Slice 7 was not requested.
     let places = [(1, 4), (7, 5)];
-    let reported = Next::Report(vec![(SliceNo(1), NodeId(4))], slices(&[0, 2]));
+    let reported = NextStep::Report(vec![(SliceNo(1), NodeId(4))], slices(&[0, 2]));
     assert_eq!(scan(true).moved(&places), reported);
     assert_eq!(scan(false).moved(&places), split(&[0, 2], &[1]));
     assert_eq!(scan(false).moved(&[(0, 2), (1, 2), (2, 2)]), query(2, 10_000));
@@ -183,7 +183,7 @@ fn slices_that_have_moved_are_reported_or_followed() {
     assert_eq!(scan(false).moved(&[]), query(2, 10_000));
     let mut gone = self::scan(&[&[1]]);
     gone.next(None);
-    assert_eq!(gone.moved(&[(0, 3)]), Next::Pause);
+    assert_eq!(gone.moved(&[(0, 3)]), NextStep::Pause);
     gone.now_ms = 10_000;
     gone.next(None);
     let text = "node 1 no longer has slice 0".to_owned();
@@ -197,7 +197,7 @@ fn a_round_in_which_the_time_out_passed_doubles_it() {
         scan.next(None);
         scan.fails(Unavailable);
         scan.now_ms = took_ms;
-        assert_eq!(scan.fails(Unavailable), Next::Pause);
+        assert_eq!(scan.fails(Unavailable), NextStep::Pause);
         scan.now_ms += 50;
         assert_eq!(scan.next(None), query(1, expected_ms), "{took_ms} ms");
     }
@@ -207,7 +207,7 @@ fn a_round_in_which_the_time_out_passed_doubles_it() {
 fn a_scan_that_finds_no_node_names_index_and_slices() {
     let text = |scan: &mut Scan| failure(scan.next(None)).1;
     let mut none = scan(&[&[], &[]]);
-    assert_eq!(none.next(None), Next::Pause);
+    assert_eq!(none.next(None), NextStep::Pause);
     none.now_ms = 10_000;
     assert_eq!(text(&mut none), "index \"i\": slice 0 and 1 more: no node has the slice");
     let mut once = scan(&[&[]]);
@@ -251,16 +251,16 @@ fn the_error_of_a_round_names_each_node_and_its_cause() {
 }
 
 #[test]
-fn a_wait_counts_while_the_reader_is_there_and_signs_of_life_win_only_first_batches() {
+fn when_waits_count_and_races_end() {
     let rows = |rows| ShardBatch::Rows(RowBlock { rows, data: Default::default() });
     let (began, stage) = (Instant::now(), 2 * STAGE_MIN);
     for (of, is_call) in
         [(Batches::Rows, true), (Batches::Aggregates, true), (Batches::Rest, false)]
     {
-        let wait = Wait { node: NodeId(1), of, began, stage };
+        let wait = BatchWait { node: NodeId(1), of, began, stage };
         assert_eq!(wait.is_call(), is_call);
-        assert!(wait.is_watched(began + 3 * STAGE_MIN));
-        assert_eq!(wait.is_watched(began + 4 * STAGE_MIN), !is_call);
+        assert!(wait.is_meaningful(began + 3 * STAGE_MIN));
+        assert_eq!(wait.is_meaningful(began + 4 * STAGE_MIN), !is_call);
         assert!(wait.is_won_by(&rows(1)) && wait.is_won_by(&ShardBatch::Done));
         assert_eq!(wait.is_won_by(&rows(0)), is_call);
     }

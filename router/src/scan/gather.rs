@@ -24,20 +24,21 @@ use super::shard_stream::{NextRows, ShardStream};
 
 /// Size in bytes at which a merged block is returned.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
-/// Size of the first block in bytes; small, so that the first row is returned early.
+/// Size of the first merged block in bytes. The size is small, so that the first row is returned
+/// early.
 const FIRST_BLOCK_BYTES: usize = 4 << 10;
 
-/// The merge of several shards.
-pub(crate) struct Gather {
+/// The merge of several shards' rows, with their blocks.
+pub(crate) struct ShardMerge {
     shards: Vec<Shard>,
     reverse: bool,
-    distinct: Option<Distinct>,
+    distinct: Option<DistinctFilter>,
     block_bytes: usize,
-    /// True once a full block was returned.
+    /// True once a block of the full size was returned.
     is_long: bool,
-    /// An error that is returned after the rows merged before it.
+    /// An error to be returned after the rows that were merged before it.
     held: Option<Error>,
-    /// The entry at which the merge has failed.
+    /// The entry at which a shard has reported an error.
     failed_at: Option<Bytes>,
 }
 
@@ -45,7 +46,8 @@ pub(crate) struct Gather {
 struct Shard {
     stream: ShardStream,
     block: RowBlock,
-    /// The offset of the current row in the block; `next` is that of the next row.
+    /// The offset of the current row in the block; the next field is the offset of the row after
+    /// it.
     at: usize,
     next: usize,
     /// The range of the current row's entry in the block.
@@ -56,25 +58,25 @@ struct Shard {
     /// True if there is a current row. Otherwise the next block must be fetched, or the shard is
     /// finished.
     on_row: bool,
-    /// The error of the shard at the current row, whose values cannot be computed.
+    /// The error that the shard has reported for the current row, whose values it cannot compute.
     failure: Option<Error>,
     finished: bool,
 }
 
 /// The state of DISTINCT over leading key parts. Equal rows of different shards are merged next to
-/// each other, so the last row suffices.
-struct Distinct {
+/// each other, so only the last row is remembered.
+struct DistinctFilter {
     parts: u16,
     descending: Vec<bool>,
     last: Option<Vec<u8>>,
 }
 
-impl Distinct {
+impl DistinctFilter {
     /// Returns true if the row's leading key parts differ in value from those of the previous row.
     fn is_new(&mut self, entry: &[u8]) -> Result<bool> {
         let directions = self.descending.iter().take(usize::from(self.parts));
         let parts = LeadingParts::of(entry, directions.copied())?;
-        if self.last.as_deref().is_some_and(|last| parts.read_like(last)) {
+        if self.last.as_deref().is_some_and(|last| parts.looks_equal_to(last)) {
             return Ok(false);
         }
         self.last = Some(parts.bytes().to_vec());
@@ -102,9 +104,9 @@ impl Shard {
         &self.block.data[self.entry.clone()]
     }
 
-    /// Moves to the row that begins at `at`; there is no current row if `at` is the end of the
-    /// block.
-    fn go_to(&mut self, at: usize) {
+    /// Moves to the row at the offset `at`. If `at` is the end of the block, there is no current
+    /// row.
+    fn move_to(&mut self, at: usize) {
         self.at = at;
         match proto::rpc::rows::row_at(&self.block.data, at) {
             Some(place) => {
@@ -116,7 +118,8 @@ impl Shard {
         }
     }
 
-    /// Takes the remaining rows of the current block; `None` if the shard is between two blocks.
+    /// Removes and returns the remaining rows of the current block; `None` if there is no current
+    /// row.
     fn take_rest(&mut self) -> Option<RowBlock> {
         let at = std::mem::take(&mut self.on_row).then_some(self.at)?;
         let data = self.block.data.slice(at..);
@@ -130,7 +133,7 @@ impl Shard {
             match self.stream.next_rows().await? {
                 NextRows::Block(block) => {
                     self.block = block;
-                    self.go_to(0);
+                    self.move_to(0);
                 }
                 NextRows::Failed(entry, error) => {
                     (self.prefix, self.entry) = (prefix(&entry), 0..entry.len());
@@ -155,16 +158,17 @@ fn prefix(entry: &[u8]) -> u64 {
     }
 }
 
-impl Gather {
-    /// Merges shards. With `distinct`, only the first of several rows with equal leading key parts
-    /// is returned.
+impl ShardMerge {
+    /// Creates a merge of shards. With `distinct` (a number of leading key parts, and the
+    /// direction of each key part), only the first of several rows with equal leading key parts is
+    /// returned.
     pub fn new(
         shards: Vec<ShardStream>,
         reverse: bool,
         distinct: Option<(u16, Vec<bool>)>,
     ) -> Self {
         let distinct =
-            distinct.map(|(parts, descending)| Distinct { parts, descending, last: None });
+            distinct.map(|(parts, descending)| DistinctFilter { parts, descending, last: None });
         Self {
             shards: shards.into_iter().map(Shard::new).collect(),
             reverse,
@@ -176,17 +180,18 @@ impl Gather {
         }
     }
 
-    /// The entry at which a shard has failed, if [`Self::next`] has returned its error.
+    /// Removes and returns the entry at which a shard has reported an error, after [`Self::next`]
+    /// has returned that error.
     pub fn failed_at(&mut self) -> Option<Bytes> {
         self.failed_at.take()
     }
 
-    /// Creates a merge without shards; [`Self::go_on`] adds them.
+    /// Creates a merge without shards; [`Self::go_on`] adds shards later.
     pub fn parked(reverse: bool) -> Self {
         Self::new(Vec::new(), reverse, None)
     }
 
-    /// Returns true if so many rows were merged that the rest deserves a separate task.
+    /// Returns true if so many rows were merged that a separate task should merge the rest.
     pub fn is_long(&self) -> bool {
         self.is_long && self.shards.len() > 1 && self.distinct.is_none()
     }
@@ -198,12 +203,12 @@ impl Gather {
         (self.block_bytes, self.is_long) = (FIRST_BLOCK_BYTES, false);
     }
 
-    /// Continues with shard scans that begin after the last row taken.
-    pub fn go_on(&mut self, shards: Vec<ShardStream>) {
+    /// Continues the merge with new shard scans, which begin after the last row that was returned.
+    pub fn resume(&mut self, shards: Vec<ShardStream>) {
         self.shards = shards.into_iter().map(Shard::new).collect();
     }
 
-    /// Returns the next rows in order, `None` at the end.
+    /// Returns the next rows in order; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<RowBlock>> {
         if let Some(error) = self.held.take() {
             return Err(error);
@@ -276,7 +281,7 @@ impl Gather {
             if wanted {
                 builder.push_packed(&shard.block.data, shard.at..shard.next);
             }
-            shard.go_to(shard.next);
+            shard.move_to(shard.next);
             if !shard.on_row {
                 return Ok(());
             }
@@ -298,8 +303,8 @@ impl Gather {
         first
     }
 
-    /// Combines the partial aggregates of all shards.
-    pub async fn fold(&mut self, totals: &mut [PartialAggregate]) -> Result<()> {
+    /// Combines the partial aggregates of all shards into `totals`.
+    pub async fn fold_aggregates(&mut self, totals: &mut [PartialAggregate]) -> Result<()> {
         join_all(self.shards.iter_mut().map(|shard| shard.stream.begin())).await;
         for shard in &mut self.shards {
             loop {
@@ -354,12 +359,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_row_comes_once_and_in_order_in_any_order_of_shard_ends() {
+    async fn each_row_is_merged_once_in_order() {
         for counts in [&[1000][..], &[0, 1000], &[10, 1000], &[130, 1000, 3], &[400, 400], &[0, 0]]
         {
             for block_rows in [1, 7, 99, 5000] {
                 let (streams, expected) = shards(counts, block_rows);
-                let mut gather = Gather::new(streams, false, None);
+                let mut gather = ShardMerge::new(streams, false, None);
                 let mut got = Vec::new();
                 while let Some(block) = gather.next().await.expect("rows") {
                     assert_eq!(block.rows as usize, block.iter().count());
@@ -372,7 +377,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_shard_that_fails_does_so_when_the_merge_comes_to_the_entry() {
+    async fn a_shard_fails_at_its_entry() {
         let rows =
             |entries: &[&str]| block(&entries.iter().map(|e| (*e).to_owned()).collect::<Vec<_>>());
         let failed = |entry: &'static str| {
@@ -387,7 +392,7 @@ mod tests {
             (vec![rows(&["b"]), failed("z")], "abceg"),
         ] {
             let streams = [one(), other].map(ShardStream::from_batches);
-            let mut gather = Gather::new(streams.into(), false, None);
+            let mut gather = ShardMerge::new(streams.into(), false, None);
             let mut got = String::new();
             let error = loop {
                 match gather.next().await {

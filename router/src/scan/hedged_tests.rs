@@ -34,7 +34,7 @@ const STAGE: Duration = Duration::from_millis(10);
 
 /// Lets a router save budget for some parallel requests.
 fn save_up(plan: &ScanPlan) {
-    (0..2_000).for_each(|_| plan.context.hedging.earn());
+    (0..2_000).for_each(|_| plan.context.hedging.earn_budget());
 }
 
 /// Makes all nodes report that they have applied an epoch.
@@ -113,7 +113,7 @@ async fn a_node_that_missed_three_stages_is_asked_last_until_it_answers_a_probe(
     assert_eq!(plan.context.hedging.status().begun, 3, "avoidance needs no budget");
     *pace.lock().unwrap() = Duration::ZERO;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    while plan.context.hedging.avoids(NodeId(1)) {
+    while plan.context.hedging.is_avoided(NodeId(1)) {
         timed(&plan).await;
         tokio::time::sleep(STAGE).await;
     }
@@ -127,7 +127,7 @@ fn plan_with_slow(one: Node, two: Node) -> ScanPlan {
     for _ in 0..3 {
         plan.context.hedging.note_missed(NodeId(1), Instant::now());
     }
-    assert!(plan.context.hedging.avoids(NodeId(1)));
+    assert!(plan.context.hedging.is_avoided(NodeId(1)));
     plan
 }
 
@@ -203,17 +203,17 @@ async fn a_probe_of_a_node_that_is_slow_still_needs_no_budget() {
     assert!((STAGE..2 * STAGE).contains(&took), "{took:?}");
     let status = plan.context.hedging.status();
     assert_eq!((status.begun, status.won, status.refused), (1, 1, 0));
-    assert!(plan.context.hedging.avoids(NodeId(1)));
+    assert!(plan.context.hedging.is_avoided(NodeId(1)));
     assert!(timed(&plan).await < STAGE);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_busy_node_shares_its_slices_with_the_other_copies() {
     let plan = three_nodes(vec![vec![1, 2], vec![1, 3], vec![1]]);
-    let busy: Vec<_> = (0..8).map(|_| plan.context.busy.begin(NodeId(1))).collect();
+    let busy: Vec<_> = (0..8).map(|_| plan.context.busy.count_request(NodeId(1))).collect();
     let shared = [(1, vec![2], false), (2, vec![0], false), (3, vec![1], false)];
     assert_eq!(placed(&plan), shared);
-    let others: Vec<_> = (0..4).map(|_| plan.context.busy.begin(NodeId(2))).collect();
+    let others: Vec<_> = (0..4).map(|_| plan.context.busy.count_request(NodeId(2))).collect();
     assert_eq!(placed(&plan), [(1, vec![0, 2], false), (3, vec![1], false)]);
     drop((busy, others));
     assert_eq!(placed(&plan), [(1, vec![0, 1, 2], false)], "at rest the first copy serves");

@@ -6,11 +6,11 @@
 //! scan reads them one after another, and reads slices that have moved away at the end
 //! ([`unordered`], [`virtual_scan`]).
 //!
-//! Each shard scan begins with a call for its first batch in the reader's own task. The rest is
-//! sent by a task through a small bounded channel ([`shard`]). So shards work in parallel, and a
-//! slow reader applies back-pressure to them. When a node fails, the task continues on a replica
-//! after the last entry received ([`attempt`]). That is exact, because the epoch is the same on
-//! each replica.
+//! Each shard scan begins with a call for its first batch in the reader's task. The rest is sent
+//! by a task through a small bounded channel ([`shard`]). So shards work in parallel, and a slow
+//! reader applies back-pressure to them. When a node fails, the task continues on another node
+//! with the slices, after the last entry received ([`attempt`]). No row is lost or repeated,
+//! because the epoch is the same on each node.
 //!
 //! All slices of an ordered scan share one position: the last entry delivered. So a slice that has
 //! moved can be read from its new node and merged with the others, and a token needs no

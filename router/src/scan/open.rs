@@ -9,8 +9,8 @@ use proto::rpc::scan::{Consistency, ScanRequest};
 use tokio::time::Instant;
 
 use super::plan::ScanPlan;
-use super::resume::{accept, with_base};
-use super::source::{bytes_held, is_merged, plan_source};
+use super::resume::{decode_for_request, with_topology};
+use super::source::{is_merged, memory_estimate, row_source};
 use super::stream::{RowsLeft, ScanStream};
 use super::virtual_scan::UnorderedProgress;
 use crate::context::RouterContext;
@@ -26,12 +26,12 @@ pub(crate) async fn open_scan(
     let deadline = Instant::now() + Duration::from_millis(request.timeout_ms);
     let (mut limit, mut offset, mut resume_after) = (request.limit, request.offset, None);
     // Admission comes first: a scan that waits for its permit must not hold back the horizon with a lease.
-    let bytes = bytes_held(&index, &request, context.config.scan_ahead_bytes);
+    let bytes = memory_estimate(&index, &request, context.config.scan_ahead_bytes);
     let permit = context.admission.admit(bytes, deadline).await?;
     let mut progress = None;
     if let Some(text) = token {
-        let token = accept(text, &index, &request)?;
-        index = with_base(&context, index, token.base_topology, deadline).await?;
+        let token = decode_for_request(text, &index, &request)?;
+        index = with_topology(&context, index, token.base_topology, deadline).await?;
         request.consistency = Consistency::Epoch(token.epoch);
         (limit, offset) = (token.limit_left, token.offset_left);
         if is_merged(&request) {
@@ -54,6 +54,6 @@ pub(crate) async fn open_scan(
         resume_after: resume_after.clone(),
         rows_max: limit.map(|limit| limit.saturating_add(offset)),
     };
-    let source = plan_source(&plan, progress);
+    let source = row_source(&plan, progress);
     Ok(ScanStream::new(plan, lease, source, permit, RowsLeft { offset, limit }))
 }

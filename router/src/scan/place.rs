@@ -4,17 +4,17 @@ use bytes::Bytes;
 use proto::rpc::rows::RowBlock;
 use tokio::time::Instant;
 
-/// The position of an ordered scan.
-pub(super) enum Place {
-    /// After an entry; `None` is the beginning of the scan.
+/// The position of an ordered scan: the entry after which it continues.
+pub(super) enum ScanPosition {
+    /// After this entry; `None` is the beginning of the scan.
     Behind(Option<Bytes>),
-    /// After the last row of a non-empty block. The entry of that row is read from the block only
-    /// when it is needed, which is rare.
+    /// After the last row of this block, which is not empty. The entry of the row is read from the
+    /// block only when it is needed, which is rare.
     BehindBlock(RowBlock),
 }
 
-impl Place {
-    /// Returns the entry after which another scan continues; `None` at the beginning.
+impl ScanPosition {
+    /// Returns the entry after which the scan continues; `None` at the beginning.
     pub fn resume_after(&self) -> Option<Bytes> {
         match self {
             Self::Behind(entry) => entry.clone(),
@@ -25,12 +25,12 @@ impl Place {
     }
 }
 
-/// The position of a shard scan.
+/// The position of a shard scan, with the rows and the time that it has left.
 pub(super) struct ShardPosition {
-    pub(super) reached: Place,
+    pub(super) reached: ScanPosition,
     pub(super) rows_left: Option<u64>,
-    /// The time at which the scan gives up if no node has served it. `None` means that the scan's
-    /// time-out begins with the next attempt.
+    /// The time at which the scan gives up if no node serves it. `None` means that the time-out
+    /// begins with the next attempt.
     pub(super) deadline: Option<Instant>,
 }
 
@@ -38,20 +38,21 @@ impl ShardPosition {
     /// Moves the position after the rows of a block.
     pub(super) fn advance(&mut self, block: &RowBlock) {
         if block.rows > 0 {
-            self.reached = Place::BehindBlock(block.clone());
+            self.reached = ScanPosition::BehindBlock(block.clone());
         }
         if let Some(left) = &mut self.rows_left {
             *left = left.saturating_sub(u64::from(block.rows));
         }
     }
 
-    /// True if this task has received a row.
+    /// Returns true if a row was received since the position was created or handed over.
     pub(super) fn has_rows(&self) -> bool {
-        matches!(self.reached, Place::BehindBlock(_))
+        matches!(self.reached, ScanPosition::BehindBlock(_))
     }
 
-    /// Returns a copy of the position for another task, with the entry instead of the block.
-    pub(super) fn handed_over(&self) -> Self {
-        Self { reached: Place::Behind(self.reached.resume_after()), ..*self }
+    /// Returns a copy of the position for another task. The copy has the last entry instead of the
+    /// block with it.
+    pub(super) fn for_other_task(&self) -> Self {
+        Self { reached: ScanPosition::Behind(self.reached.resume_after()), ..*self }
     }
 }

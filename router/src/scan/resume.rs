@@ -1,5 +1,5 @@
-//! Continues a scan from a token. The token must belong to the same index and the same request; it names the base
-//! topology by number.
+//! Continuation of a scan from a token. The token must belong to the same index and the same
+//! request; it names the base topology by number.
 
 use std::sync::Arc;
 
@@ -15,7 +15,11 @@ use super::token::Token;
 use crate::context::RouterContext;
 
 /// Decodes a token; an error if it does not belong to this index and this request.
-pub(crate) fn accept(text: &str, index: &IndexInfo, request: &ScanRequest) -> Result<Token> {
+pub(crate) fn decode_for_request(
+    text: &str,
+    index: &IndexInfo,
+    request: &ScanRequest,
+) -> Result<Token> {
     let token = Token::decode(text)?;
     let refuse = |why: &str| {
         Err(Error::new(ErrorCode::InvalidParameter, format!("continuation token: {why}"))
@@ -30,8 +34,8 @@ pub(crate) fn accept(text: &str, index: &IndexInfo, request: &ScanRequest) -> Re
     Ok(token)
 }
 
-/// Returns a hash of a request without its consistency, time-out and pace: only a request with an
-/// equal hash may continue a token.
+/// Returns a hash of a request without its consistency, time-out and pace. A token continues only
+/// requests with the hash that it contains.
 pub(crate) fn fingerprint(request: &ScanRequest) -> Result<u64> {
     let mut question = request.clone();
     question.consistency = Consistency::Any;
@@ -41,9 +45,9 @@ pub(crate) fn fingerprint(request: &ScanRequest) -> Result<u64> {
     Ok(xxh3_64(&bytes))
 }
 
-/// Returns the index with the topology of a number. Queries the coordinator if this router does not
-/// have that topology.
-pub(super) async fn with_base(
+/// Returns the index with the topology of this number. Queries the coordinator if this router does
+/// not remember the topology.
+pub(super) async fn with_topology(
     context: &RouterContext,
     index: Arc<IndexInfo>,
     number: TopologyNo,
@@ -67,6 +71,7 @@ pub(super) async fn with_base(
     Ok(Arc::new(IndexInfo { topology, ..(*index).clone() }))
 }
 
+/// Requests a topology from the coordinator.
 async fn fetch(
     context: &RouterContext,
     index: &IndexInfo,
@@ -81,6 +86,6 @@ async fn fetch(
             format!("index \"{name}\": no coordinator sent topology {number} within the time-out");
         Error::unavailable(text)
     })??;
-    context.topologies.keep(index.local_id(), &topology);
+    context.topologies.remember(index.local_id(), &topology);
     Ok(topology)
 }

@@ -9,7 +9,7 @@
 //! A task streams the rest through a bounded channel. It begins after the last row, or from the
 //! beginning if the call has returned no row. When a node fails, the task continues with another
 //! one after the last row. While a node is waited for, other copies may be queried in parallel, by
-//! another such task. Both are exact, because the epoch is the same.
+//! another such task. In both cases no row is lost or repeated, because the epoch is the same.
 
 use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
@@ -26,52 +26,53 @@ use proto::rpc::scan::{FirstBatch, Output, ShardBatch};
 use proto::{Error, Result};
 use tokio::time::{Instant, timeout_at};
 
-use super::attempt::{Attempts, Facts, Next, Outcome, Places, Wait, named};
-use super::gather::Gather;
-use super::place::{Place, ShardPosition};
+use super::attempt::{Attempts, BatchWait, Facts, NextStep, Outcome, Places, with_names};
+use super::gather::ShardMerge;
+use super::place::{ScanPosition, ShardPosition};
 use super::plan::ScanPlan;
 use super::shard_stream::{Sender, ShardStream, send};
 use crate::epochs::reachable::check_reachable;
 use crate::epochs::read_view::NodeSlices;
 use crate::hedging::Batches;
 
-/// A shard scan.
-struct Shard {
+/// The driver of a shard scan: reads some slices, from one node at a time.
+struct ShardDriver {
     plan: ScanPlan,
     slices: Vec<SliceNo>,
     position: ShardPosition,
     attempts: Attempts,
     reports_moved: bool,
-    /// True if it reads other copies in parallel with a node that another driver queries; each copy
-    /// is then tried once.
+    /// True if this driver reads other copies in parallel with a node that another driver queries.
+    /// Each copy is then tried only once.
     is_beside: bool,
 }
 
-/// The answer of the queried node, or a batch of another copy with the stream of its further
-/// batches.
+/// The answer of the queried node, or a batch of another copy together with the stream of its
+/// further batches.
 type Answer<T> = Either<Result<T>, (ShardBatch, ShardStream)>;
 
 impl ScanPlan {
-    /// Returns a shard scan that begins when it is read. With `reports_moved` it reports slices
-    /// that are no longer on the node of the base topology, and reads the others. Otherwise it
-    /// follows them to their new nodes, and its rows are in order.
+    /// Returns a stream of a shard scan that begins when it is read. If `reports_moved` is true,
+    /// the stream reports slices that have left the queried node, and reads only the others.
+    /// Otherwise such slices are read from their new nodes, and all rows are in order.
     pub fn start(&self, mut placed: NodeSlices, reports_moved: bool) -> ShardStream {
         let (plan, slices) = (self.clone(), std::mem::take(&mut placed.slices));
-        let reached = Place::Behind(self.resume_after.clone());
+        let reached = ScanPosition::Behind(self.resume_after.clone());
         let position = ShardPosition { reached, rows_left: self.rows_max, deadline: None };
-        let attempts = Attempts::without(Vec::new());
-        let shard = Shard { plan, slices, position, attempts, reports_moved, is_beside: false };
-        ShardStream::later(None, shard.first(placed))
+        let attempts = Attempts::avoiding(Vec::new());
+        let shard =
+            ShardDriver { plan, slices, position, attempts, reports_moved, is_beside: false };
+        ShardStream::with_first(None, shard.read_first(placed))
     }
 }
 
-impl Shard {
-    /// Reads the first batch; the returned stream has it, and reads the further ones.
-    async fn first(mut self, placed: NodeSlices) -> ShardStream {
+impl ShardDriver {
+    /// Reads the first batch. Returns a stream of this batch and the further ones.
+    async fn read_first(mut self, placed: NodeSlices) -> ShardStream {
         let outcome = match self.call(&placed).await {
             Some(Either::Left(Ok(FirstBatch { batch, is_whole }))) => match batch {
                 ShardBatch::Moved(places) => Some(Ok(places)),
-                batch if is_whole => return ShardStream::whole(batch),
+                batch if is_whole => return ShardStream::of_one_batch(batch),
                 batch => {
                     // The time-out limits the time without a node that serves, so it starts again after each batch.
                     self.position.deadline = None;
@@ -79,8 +80,8 @@ impl Shard {
                         && block.rows > 0
                     {
                         self.position.advance(block);
-                        self.position = self.position.handed_over();
-                        return ShardStream::later(Some(batch), async { self.stream(None) });
+                        self.position = self.position.for_other_task();
+                        return ShardStream::with_first(Some(batch), async { self.stream(None) });
                     }
                     None
                 }
@@ -88,9 +89,9 @@ impl Shard {
             Some(Either::Left(Err(error))) => Some(Err(error)),
             Some(Either::Right((batch, mut rest))) => {
                 if plant::is(Plant::HedgeCountedTwice) {
-                    rest = ShardStream::later(Some(batch.clone()), async { rest });
+                    rest = ShardStream::with_first(Some(batch.clone()), async { rest });
                 }
-                return ShardStream::later(Some(batch), async { rest });
+                return ShardStream::with_first(Some(batch), async { rest });
             }
             None => None,
         };
@@ -98,7 +99,7 @@ impl Shard {
     }
 
     /// Calls the first node for its first batch. Returns `None` without a call if the node is
-    /// unknown or slow.
+    /// unknown, or if it is slow and other copies are ready.
     async fn call(&mut self, placed: &NodeSlices) -> Option<Answer<FirstBatch>> {
         let (plan, slices, node) = (&self.plan, &self.slices, placed.node?);
         let context = &plan.context;
@@ -107,46 +108,47 @@ impl Shard {
         let began = Instant::now();
         let deadline = *self.position.deadline.get_or_insert(began + plan.timeout());
         let left = deadline.saturating_duration_since(began);
-        let timeout = self.attempts.call(node, placed.has_others, left);
+        let timeout = self.attempts.note_call(node, placed.has_others, left);
         let hedging = &context.hedging;
-        let hedges = placed.has_others && plan.is_prompt(node, slices);
-        let is_slow = hedges && hedging.avoids(node);
+        let hedges = placed.has_others && plan.is_expected_soon(node, slices);
+        let is_slow = hedges && hedging.is_avoided(node);
         let is_probe = is_slow && placed.is_probe && hedging.claim_probe(node, began);
         // Another scan probes it, or its slices have their other copies on several nodes.
         if is_slow && !is_probe && plan.has_ready_others(slices, node) {
             return None;
         }
-        let _under_way = context.busy.begin(node);
+        let _under_way = context.busy.count_request(node);
         let scan = plan.shard_scan(slices, &self.position, timeout);
         let asked = timeout_at(began + timeout, indexer.first_batch(scan));
-        let late = || named(&plan.index.spec.name, slices, late(node));
+        let late = || with_names(&plan.index.spec.name, slices, late_error(node));
         let asked = pin!(async { asked.await.unwrap_or_else(|_| Err(late())) });
         let of = match plan.request.output {
             Output::Aggregates(_) => Batches::Aggregates,
             Output::Rows { .. } => Batches::Rows,
         };
         if hedges {
-            hedging.earn();
-            let stage = plan.stage(of).min(timeout / 2);
+            hedging.earn_budget();
+            let stage = plan.hedge_stage(of).min(timeout / 2);
             let may_race = || {
                 hedging.note_missed(node, began);
-                is_probe || hedging.spend()
+                is_probe || hedging.spend_budget()
             };
-            return Some(self.wait(Wait { node, of, began, stage }, may_race, asked).await);
+            return Some(self.wait(BatchWait { node, of, began, stage }, may_race, asked).await);
         }
         let answer = asked.await;
-        if answer.is_ok() && hedging.avoids(node) {
+        if answer.is_ok() && hedging.is_avoided(node) {
             hedging.note_time(node, of, began.elapsed());
         }
         Some(Either::Left(answer))
     }
 
-    /// Begins a task that sends the batches.
+    /// Begins a task that sends the batches, and returns the stream of them. `outcome` is the
+    /// outcome of the call for the first batch.
     fn stream(mut self, outcome: Option<Outcome>) -> ShardStream {
         let env = self.plan.context.env.clone();
         let (sender, batches) = byte_channel(self.plan.context.config.scan_ahead_bytes);
         let task = env.spawn_request("shard-scan", async move {
-            if let Err(error) = self.drive(outcome, &sender).await {
+            if let Err(error) = self.make_attempts(outcome, &sender).await {
                 // The send fails only if the reader is gone.
                 let _ = send(&sender, Err(error)).await;
             }
@@ -154,11 +156,11 @@ impl Shard {
         ShardStream::from_task(batches, task)
     }
 
-    /// Makes attempts until the scan is finished or fails.
-    async fn drive(&mut self, mut outcome: Option<Outcome>, sender: &Sender) -> Result<()> {
+    /// Makes one attempt after another until the scan is finished or fails.
+    async fn make_attempts(&mut self, mut outcome: Option<Outcome>, sender: &Sender) -> Result<()> {
         while !self.slices.is_empty() {
             match self.next(outcome.take()) {
-                Next::Query(node, timeout) => {
+                NextStep::Query(node, timeout) => {
                     self.note_resumed();
                     outcome = self.read(node, timeout, sender).await.transpose();
                     match &outcome {
@@ -169,13 +171,13 @@ impl Shard {
                         None => return Ok(()),
                     }
                 }
-                Next::Report(places, stay) => {
+                NextStep::Report(places, stay) => {
                     self.slices = stay;
                     if send(sender, Ok(ShardBatch::Moved(places))).await.is_err() {
                         return Ok(());
                     }
                 }
-                Next::Split(stay, avoided) => {
+                NextStep::Split(stay, avoided) => {
                     self.slices.retain(|slice| !stay.contains(slice));
                     let mut groups = self.plan.shards_without(&self.slices, &avoided);
                     groups.extend((!stay.is_empty()).then_some(stay));
@@ -184,8 +186,8 @@ impl Shard {
                     }
                     return self.read_groups(groups, sender).await;
                 }
-                Next::Pause => tokio::time::sleep(self.plan.context.config.retry).await,
-                Next::Fail(error) => return Err(error),
+                NextStep::Pause => tokio::time::sleep(self.plan.context.config.retry).await,
+                NextStep::Fail(error) => return Err(error),
             }
         }
         // The send fails only if the reader is gone.
@@ -194,7 +196,7 @@ impl Shard {
     }
 
     /// Chooses the next attempt.
-    fn next(&mut self, outcome: Option<Outcome>) -> Next {
+    fn next(&mut self, outcome: Option<Outcome>) -> NextStep {
         let Self { plan, slices, position, .. } = self;
         let now = Instant::now();
         let known = Facts {
@@ -211,15 +213,15 @@ impl Shard {
         self.attempts.next(outcome, &known)
     }
 
-    /// Reads from one node until its end or a failure, and sends the batches. Returns `None` if all
-    /// rows were read or the reader was dropped; otherwise the slices that have moved.
+    /// Reads from one node until its end or a failure, and sends the batches. Returns `None` if
+    /// all rows were read or the reader is gone; otherwise the slices that have moved.
     async fn read(
         &mut self,
         node: NodeId,
         mut timeout: Duration,
         sender: &Sender,
     ) -> Result<Option<Places>> {
-        let mut under_way = Some(self.plan.context.busy.begin(node));
+        let mut under_way = Some(self.plan.context.busy.count_request(node));
         let indexer = self.plan.indexer(node)?;
         let scan = self.plan.shard_scan(&self.slices, &self.position, timeout);
         let opened = async move { indexer.scan(scan).await };
@@ -252,8 +254,8 @@ impl Shard {
         }
     }
 
-    /// Returns the next batch of a node, or of another copy, which then also sends the further
-    /// batches.
+    /// Returns the next batch of a node. If another copy answers first, returns its batch, and
+    /// `batches` becomes its stream.
     async fn next_batch(
         &self,
         node: NodeId,
@@ -264,24 +266,24 @@ impl Shard {
         let (plan, began) = (&self.plan, Instant::now());
         let closed = || Err(Error::unavailable(format!("node {node} closed the stream")));
         let asked = timeout_at(began + timeout, batches.next());
-        let asked = async { asked.await.map_err(|_| late(node))?.unwrap_or_else(closed) };
-        let mut stage = plan.stage(Batches::Rest);
+        let asked = async { asked.await.map_err(|_| late_error(node))?.unwrap_or_else(closed) };
+        let mut stage = plan.hedge_stage(Batches::Rest);
         // The one batch of an aggregate takes as long as the whole shard.
         let mut hedges = *may_hedge && !self.is_beside;
         if is_first {
             // The node opens the scan first.
-            stage = stage.max(plan.stage(Batches::Rows)).min(timeout / 2);
+            stage = stage.max(plan.hedge_stage(Batches::Rows)).min(timeout / 2);
             hedges &= matches!(plan.request.output, Output::Rows { .. });
         }
         let slices = &self.slices;
-        if !hedges || !plan.is_prompt(node, slices) || !plan.has_ready_others(slices, node) {
+        if !hedges || !plan.is_expected_soon(node, slices) || !plan.has_ready_others(slices, node) {
             return asked.await;
         }
         let may_race = || {
-            *may_hedge = !plan.context.hedging.spend_for_rest();
+            *may_hedge = !plan.context.hedging.spend_budget_for_rest();
             !*may_hedge
         };
-        let wait = Wait { node, of: Batches::Rest, began, stage };
+        let wait = BatchWait { node, of: Batches::Rest, began, stage };
         let answer = self.wait(wait, may_race, pin!(asked)).await;
         match answer {
             Either::Left(answer) => answer,
@@ -292,20 +294,21 @@ impl Shard {
         }
     }
 
-    /// Waits for a batch of a node. If it misses a stage, other copies may be queried in parallel.
+    /// Waits for a batch of a node. If none arrives within a stage, other copies may be queried in
+    /// parallel.
     async fn wait<T>(
         &self,
-        wait: Wait,
+        wait: BatchWait,
         may_race: impl FnOnce() -> bool,
         mut asked: Pin<&mut impl Future<Output = Result<T>>>,
     ) -> Answer<T> {
-        let Wait { node, of, began, stage } = wait;
+        let BatchWait { node, of, began, stage } = wait;
         let hedging = &self.plan.context.hedging;
         let in_stage = timeout_at(began + stage, asked.as_mut()).await.ok();
-        let is_watched = wait.is_watched(Instant::now());
+        let is_watched = wait.is_meaningful(Instant::now());
         let answer = match in_stage {
             Some(answer) => Either::Left(answer),
-            None if is_watched && may_race() => self.race(wait, asked).await,
+            None if is_watched && may_race() => self.race_copies(wait, asked).await,
             None => Either::Left(asked.await),
         };
         let took = began.elapsed();
@@ -318,13 +321,13 @@ impl Shard {
         answer
     }
 
-    /// Waits for a node and for other copies in parallel; the first good answer wins.
-    async fn race<T>(
+    /// Waits for a node and for other copies in parallel. The first good answer wins.
+    async fn race_copies<T>(
         &self,
-        wait: Wait,
+        wait: BatchWait,
         mut asked: Pin<&mut impl Future<Output = Result<T>>>,
     ) -> Answer<T> {
-        let mut other = self.part(self.slices.clone(), vec![wait.node]);
+        let mut other = self.for_slices(self.slices.clone(), vec![wait.node]);
         other.is_beside = true;
         other.reports_moved = self.reports_moved && wait.is_call();
         other.position.deadline = self.position.deadline.filter(|_| wait.is_call());
@@ -350,29 +353,29 @@ impl Shard {
         Either::Left(answer)
     }
 
-    /// Returns a driver for some of the slices, from the present position on. It does not query
-    /// `failed` nodes in its first round.
-    fn part(&self, slices: Vec<SliceNo>, failed: Vec<NodeId>) -> Self {
-        let (plan, position) = (self.plan.clone(), self.position.handed_over());
-        let (attempts, is_beside) = (Attempts::without(failed), self.is_beside);
+    /// Returns a driver for some of the slices that continues from the present position. In its
+    /// first round it does not query the nodes in `failed`.
+    fn for_slices(&self, slices: Vec<SliceNo>, failed: Vec<NodeId>) -> Self {
+        let (plan, position) = (self.plan.clone(), self.position.for_other_task());
+        let (attempts, is_beside) = (Attempts::avoiding(failed), self.is_beside);
         Self { plan, slices, position, attempts, reports_moved: false, is_beside }
     }
 
     /// Continues as several shard scans, one for each group of slices, and merges their rows. The
-    /// new scans inherit the deadline, so that a scan that is divided repeatedly still ends.
+    /// new scans have the same deadline, so that a scan that is divided repeatedly still ends.
     async fn read_groups(&mut self, groups: Vec<Vec<SliceNo>>, sender: &Sender) -> Result<()> {
         self.note_resumed();
         // The groups may run long, and the block of the place is not needed again.
-        self.position = self.position.handed_over();
-        let part = |slices| self.part(slices, self.attempts.failed.clone()).stream(None);
+        self.position = self.position.for_other_task();
+        let part = |slices| self.for_slices(slices, self.attempts.failed.clone()).stream(None);
         let shards = groups.into_iter().map(part).collect();
         let ScanPlan { index, request, .. } = &self.plan;
         let distinct = request.distinct_parts.map(|parts| (parts, index.spec.descending()));
-        let mut gather = Gather::new(shards, request.reverse, distinct);
+        let mut gather = ShardMerge::new(shards, request.reverse, distinct);
         if let Output::Aggregates(calls) = &request.output {
             let mut totals: Vec<_> =
                 calls.iter().map(|call| PartialAggregate::new(call.function)).collect();
-            gather.fold(&mut totals).await?;
+            gather.fold_aggregates(&mut totals).await?;
             let _ = send(sender, Ok(ShardBatch::Partials(totals))).await;
             let _ = send(sender, Ok(ShardBatch::Done)).await;
             return Ok(());
@@ -393,14 +396,15 @@ impl Shard {
         }
     }
 
-    /// Counts the attempt as resumed, if a row was received before.
+    /// Counts the shard scan as resumed if a row was received before.
     fn note_resumed(&self) {
         let has_rows = u64::from(self.position.has_rows());
         self.plan.context.resumed.fetch_add(has_rows, Ordering::Relaxed);
     }
 }
 
-fn late(node: NodeId) -> Error {
+/// Returns the error that a node did not answer in time.
+fn late_error(node: NodeId) -> Error {
     Error::unavailable(format!("node {node} did not answer in time"))
 }
 

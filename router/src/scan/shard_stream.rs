@@ -1,4 +1,5 @@
-//! The reader's end of a shard scan: the first batch, and then the batches that a task sends.
+//! The stream of batches of a shard scan, for its reader: the first batch, and then the batches
+//! that a task sends.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,19 +10,19 @@ use proto::rpc::rows::RowBlock;
 use proto::rpc::scan::ShardBatch;
 use proto::{Error, Result};
 
-/// The reader's end of a shard scan.
+/// The stream of a shard scan's batches.
 pub(crate) struct ShardStream {
     /// The next batch, if it was received already.
     ready: Option<ShardBatch>,
-    rest: Rest,
+    rest: RemainingBatches,
 }
 
-/// The batches after the one that is ready.
-enum Rest {
-    /// A stream that begins when it is read. If a reader stops waiting, the future continues at the
-    /// next poll. The mutex is never locked: it only makes the type `Sync`.
+/// The source of the batches after `ready`.
+enum RemainingBatches {
+    /// A stream that is made when it is first read. If a reader stops waiting, the future
+    /// continues at the next poll. The mutex is never locked: it only makes the type `Sync`.
     Later(Mutex<BoxFuture<ShardStream>>),
-    /// The batches of a task, which ends when this value is dropped.
+    /// The batches that a task sends. The task ends when this value is dropped.
     Task {
         batches: ByteReceiver<Result<ShardBatch>>,
         _task: Task,
@@ -35,24 +36,24 @@ pub(super) type Sender = ByteSender<Result<ShardBatch>>;
 impl ShardStream {
     /// Creates a stream that returns `ready`, and then continues with the stream that `rest`
     /// returns.
-    pub fn later(
+    pub fn with_first(
         ready: Option<ShardBatch>,
         rest: impl Future<Output = Self> + Send + 'static,
     ) -> Self {
-        Self { ready, rest: Rest::Later(Mutex::new(Box::pin(rest))) }
+        Self { ready, rest: RemainingBatches::Later(Mutex::new(Box::pin(rest))) }
     }
 
-    /// A stream of the batches that a task sends.
+    /// Creates a stream of the batches that a task sends.
     pub fn from_task(batches: ByteReceiver<Result<ShardBatch>>, task: Task) -> Self {
-        Self { ready: None, rest: Rest::Task { batches, _task: task } }
+        Self { ready: None, rest: RemainingBatches::Task { batches, _task: task } }
     }
 
     /// Creates a stream of one batch, the last one.
-    pub fn whole(batch: ShardBatch) -> Self {
-        Self { ready: Some(batch), rest: Rest::Ended }
+    pub fn of_one_batch(batch: ShardBatch) -> Self {
+        Self { ready: Some(batch), rest: RemainingBatches::Ended }
     }
 
-    /// A stream of given batches.
+    /// Creates a stream of given batches.
     #[cfg(test)]
     pub fn from_batches(all: Vec<ShardBatch>) -> Self {
         let (sender, batches) = proto::flow::byte_channel(64 << 10);
@@ -65,10 +66,10 @@ impl ShardStream {
         Self::from_task(batches, task)
     }
 
-    /// Requests the first batch if that was not done yet, so that the streams of several shards can
+    /// Requests the first batch if that was not done yet. So the streams of several shards can
     /// wait for their batches in parallel.
     pub async fn begin(&mut self) {
-        while let (None, Rest::Later(rest)) = (&self.ready, &mut self.rest) {
+        while let (None, RemainingBatches::Later(rest)) = (&self.ready, &mut self.rest) {
             *self = rest.get_mut().unwrap_or_else(PoisonError::into_inner).await;
         }
     }
@@ -79,7 +80,9 @@ impl ShardStream {
         if let Some(batch) = self.ready.take() {
             return Ok(batch);
         }
-        let Rest::Task { batches, .. } = &mut self.rest else { return Ok(ShardBatch::Done) };
+        let RemainingBatches::Task { batches, .. } = &mut self.rest else {
+            return Ok(ShardBatch::Done);
+        };
         match batches.recv().await {
             Some(batch) => batch,
             None => Err(Error::unavailable("the task of a shard scan was cancelled")),
@@ -99,15 +102,15 @@ impl ShardStream {
     }
 }
 
-/// The next rows of a shard.
+/// The next rows of a shard, or their end.
 pub(super) enum NextRows {
     Block(RowBlock),
-    /// The scan fails with this error if it reaches this entry.
+    /// The scan fails with this error when it reaches this entry.
     Failed(Bytes, Error),
     End,
 }
 
-/// Waits until the channel has room and sends a batch; an error if the reader was dropped.
+/// Waits until the channel can take a batch, and sends it. An error if the reader was dropped.
 pub(super) async fn send(
     batches: &Sender,
     batch: Result<ShardBatch>,

@@ -199,10 +199,10 @@ fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Sc
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_parts_of_a_shard_give_up_at_the_deadline_of_the_whole() {
+async fn split_shards_share_the_deadline() {
     let began = Instant::now();
     let plan = plan(4, Arc::new(Node::Moves(ANSWER)));
-    let mut whole = plan.start(plan.placed(&first_slices(4)), false);
+    let mut whole = plan.start(plan.place_slices(&first_slices(4)), false);
     let error = whole.next().await.expect_err("no node serves");
     assert!(error.is_retry(), "{error}");
     let took = began.elapsed();
@@ -216,7 +216,7 @@ fn first_slices(slices: u16) -> Vec<SliceNo> {
 
 /// Reads a shard scan of the slices to its end; returns its rows.
 async fn read(plan: &ScanPlan, slices: u16) -> Result<Vec<String>> {
-    let mut shard = plan.start(plan.placed(&first_slices(slices)), false);
+    let mut shard = plan.start(plan.place_slices(&first_slices(slices)), false);
     let mut rows = Vec::new();
     loop {
         let block = match shard.next_rows().await? {
@@ -253,7 +253,7 @@ async fn the_error_of_a_hanging_node_names_index_slices_and_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shard_whose_node_fails_amid_its_rows_goes_on_behind_them_wherever_its_slices_are() {
+async fn a_failed_shard_resumes_after_its_rows() {
     let all = ["0 of 0", "0 of 1", "1 of 0", "1 of 1", "2 of 0", "2 of 1"];
     // Both slices go on together, or each of them on a node of its own.
     for placement in [[vec![1, 2], vec![1, 2]], [vec![1, 2], vec![1, 3]]] {
@@ -321,7 +321,7 @@ async fn a_slice_whose_nodes_are_silent_fails_at_once_and_is_named() {
     assert!(fails(1).await.1, "slice 0 has another node");
     connected(2);
     assert!(fails(2).await.1, "the router still reaches node 2");
-    plan.context.applied.forget(NodeId(2));
+    plan.context.applied.remove_report(NodeId(2));
     plan.context.silent.send_replace([NodeId(1), NodeId(2)].into());
     let (text, waited) = fails(2).await;
     assert!(!waited && text.contains("slice 0 and 1 more"), "{text}");

@@ -1,29 +1,33 @@
-//! The row source of a scan: shards that are merged, or shards that are read in sequence.
+//! The source of a scan's rows: shards that are merged, or shards that are read one after another.
 
 use std::collections::BTreeSet;
 
 use proto::model::index::IndexInfo;
 use proto::rpc::scan::{Output, ScanRequest};
 
-use super::gather::{BLOCK_BYTES, Gather};
+use super::gather::{BLOCK_BYTES, ShardMerge};
 use super::merge_ahead::{AHEAD_BYTES, MergeAhead};
 use super::plan::ScanPlan;
 use super::shard_stream::ShardStream;
 use super::unordered::{PARALLEL_SHARDS, Unordered};
 use super::virtual_scan::UnorderedProgress;
 
-/// The row source of a scan.
+/// The source of a scan's rows.
 pub(super) enum RowSource {
-    Ordered(Gather),
+    Ordered(ShardMerge),
     /// A long ordered scan, whose merge runs in a task.
     Ahead(MergeAhead),
     Unordered(Box<Unordered>),
 }
 
-/// Estimates the memory of a scan in bytes: for each shard that is read in parallel, its channel, a
-/// transport window of equal size, the merged block and the block that marks its position; in
-/// addition the blocks that are merged ahead.
-pub(super) fn bytes_held(index: &IndexInfo, request: &ScanRequest, ahead_bytes: usize) -> usize {
+/// Estimates the memory of a scan in bytes. For each shard that is read in parallel: its channel,
+/// a transport window of equal size, the merged block and the block that marks its position. In
+/// addition the blocks that are merged ahead in a task.
+pub(super) fn memory_estimate(
+    index: &IndexInfo,
+    request: &ScanRequest,
+    ahead_bytes: usize,
+) -> usize {
     let places = index.topology.placement.iter().filter_map(|replicas| replicas.first());
     let nodes = places.collect::<BTreeSet<_>>().len().max(1);
     let shards = match request.slices(index) {
@@ -44,13 +48,15 @@ pub(super) fn is_merged(request: &ScanRequest) -> bool {
     is_ordered || aggregates || request.partitions.is_some()
 }
 
-pub(super) fn plan_source(plan: &ScanPlan, progress: Option<UnorderedProgress>) -> RowSource {
+/// Returns the source of a scan's rows. `progress` is the position of an unordered scan that a
+/// token continues.
+pub(super) fn row_source(plan: &ScanPlan, progress: Option<UnorderedProgress>) -> RowSource {
     if !is_merged(&plan.request) {
         let progress = progress.unwrap_or_else(|| UnorderedProgress::new(&plan.index.topology));
         return RowSource::Unordered(Box::new(Unordered::new(plan.clone(), progress)));
     }
     let distinct = plan.request.distinct_parts.map(|parts| (parts, plan.index.spec.descending()));
-    RowSource::Ordered(Gather::new(begin_shards(plan), plan.request.reverse, distinct))
+    RowSource::Ordered(ShardMerge::new(begin_shards(plan), plan.request.reverse, distinct))
 }
 
 /// Begins the shard scans of all slices.

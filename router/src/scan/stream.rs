@@ -12,12 +12,12 @@ use proto::rpc::scan::Output;
 use proto::{Error, Result};
 use tokio::time::Instant;
 
-use super::gather::Gather;
+use super::gather::ShardMerge;
 use super::merge_ahead::MergeAhead;
-use super::place::Place;
+use super::place::ScanPosition;
 use super::plan::ScanPlan;
 use super::resume::fingerprint;
-use super::source::{RowSource, begin_shards, bytes_held};
+use super::source::{RowSource, begin_shards, memory_estimate};
 use super::token::Token;
 use crate::epochs::leases::EpochLease;
 
@@ -27,7 +27,7 @@ pub struct ScanStream {
     plan: ScanPlan,
     lease: EpochLease,
     source: RowSource,
-    place: Place,
+    place: ScanPosition,
     left: RowsLeft,
     page_left: u64,
     done: bool,
@@ -35,7 +35,7 @@ pub struct ScanStream {
     permit: Option<Permit>,
 }
 
-/// The numbers of rows that OFFSET and LIMIT still skip and allow.
+/// The number of rows that OFFSET still skips, and the number that LIMIT still allows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowsLeft {
     pub offset: u64,
@@ -61,7 +61,7 @@ impl ScanStream {
         left: RowsLeft,
     ) -> Self {
         Self {
-            place: Place::Behind(plan.resume_after.clone()),
+            place: ScanPosition::Behind(plan.resume_after.clone()),
             done: left.limit == Some(0),
             page_left: u64::MAX,
             permit: Some(permit),
@@ -72,47 +72,48 @@ impl ScanStream {
         }
     }
 
-    /// The epoch that the scan reads.
+    /// Returns the epoch that the scan reads.
     pub fn epoch(&self) -> Epoch {
         self.lease.epoch()
     }
 
-    /// Ends the stream after this number of rows, before the end of the scan. The token continues
-    /// after the last of them.
+    /// Ends the stream after this number of rows, even before the end of the scan. The token then
+    /// continues after the last of them.
     pub fn end_page_after(&mut self, rows: u64) {
         self.page_left = rows;
     }
 
-    /// Returns true if the page has all its rows.
+    /// Returns true if the page has reached its number of rows.
     pub fn page_is_full(&self) -> bool {
         self.page_left == 0
     }
 
-    /// Parks the scan until the next read. It keeps its position and its epoch, and releases its
-    /// permit, its shard scans and their buffers. A slow reader should not park the scan: rows that
-    /// shards have ready would be read again.
+    /// Parks the scan until the next read: releases its permit, its shard scans and their buffers,
+    /// but not its position and its epoch. A scan whose reader is only slow should not be parked,
+    /// because rows that shards have ready would be read again.
     pub fn park(&mut self) {
         match &mut self.source {
             RowSource::Ordered(gather) => gather.park(),
             RowSource::Ahead(_) => {
-                self.source = RowSource::Ordered(Gather::parked(self.plan.request.reverse));
+                self.source = RowSource::Ordered(ShardMerge::parked(self.plan.request.reverse));
             }
             RowSource::Unordered(unordered) => unordered.park(),
         }
-        self.place = Place::Behind(self.place.resume_after());
+        self.place = ScanPosition::Behind(self.place.resume_after());
         self.permit = None;
     }
 
-    /// Waits for a permit, as a new scan does, and begins the shard scans after the last row.
+    /// Waits for a permit, as a new scan does, and begins the shard scans again after the last
+    /// row.
     async fn unpark(&mut self) -> Result<()> {
         let ScanPlan { context, index, request, .. } = &self.plan;
         let deadline = Instant::now() + Duration::from_millis(request.timeout_ms);
-        let bytes = bytes_held(index, request, context.config.scan_ahead_bytes);
+        let bytes = memory_estimate(index, request, context.config.scan_ahead_bytes);
         let permit = context.admission.admit(bytes, deadline).await?;
         if let RowSource::Ordered(gather) = &mut self.source {
             let rows_max = self.left.limit.map(|limit| limit.saturating_add(self.left.offset));
             let resume_after = self.place.resume_after();
-            gather.go_on(begin_shards(&ScanPlan { resume_after, rows_max, ..self.plan.clone() }));
+            gather.resume(begin_shards(&ScanPlan { resume_after, rows_max, ..self.plan.clone() }));
         }
         self.permit = Some(permit);
         Ok(())
@@ -124,13 +125,13 @@ impl ScanStream {
         if !is_long {
             return;
         }
-        let parked = RowSource::Ordered(Gather::parked(self.plan.request.reverse));
+        let parked = RowSource::Ordered(ShardMerge::parked(self.plan.request.reverse));
         if let RowSource::Ordered(gather) = std::mem::replace(&mut self.source, parked) {
             self.source = RowSource::Ahead(MergeAhead::begin(gather, &self.plan.context.env));
         }
     }
 
-    /// Returns the next batch, `None` after the last.
+    /// Returns the next batch; `None` after the last.
     pub async fn next(&mut self) -> Result<Option<ScanBatch>> {
         if self.permit.is_none() && !self.done {
             self.unpark().await?;
@@ -144,7 +145,7 @@ impl ScanStream {
             let RowSource::Ordered(gather) = &mut self.source else {
                 return Err(Error::internal("a scan of aggregates has an unordered source"));
             };
-            gather.fold(&mut totals).await?;
+            gather.fold_aggregates(&mut totals).await?;
             return Ok(Some(ScanBatch::Aggregates(totals)));
         }
         while !self.done && self.page_left > 0 {
@@ -158,7 +159,7 @@ impl ScanStream {
                 self.done = true;
                 break;
             };
-            let block = self.cut(block);
+            let block = self.cut_to_limits(block);
             if block.rows > 0 {
                 return Ok(Some(ScanBatch::Rows(block)));
             }
@@ -166,8 +167,8 @@ impl ScanStream {
         Ok(None)
     }
 
-    /// Returns the token that continues the scan; `None` if the scan is finished. The token keeps
-    /// its epoch readable for some minutes, so call this only to send the token to a client.
+    /// Returns the token that continues the scan; `None` if the scan is finished. Call this only
+    /// to send the token to a client, because it keeps the epoch readable for some minutes.
     pub fn token(&self) -> Result<Option<String>> {
         if self.done {
             return Ok(None);
@@ -195,8 +196,9 @@ impl ScanStream {
         Ok(Some(token))
     }
 
-    /// Cuts a block to offset, limit and page, and records the position.
-    fn cut(&mut self, block: RowBlock) -> RowBlock {
+    /// Removes the rows that OFFSET, LIMIT and the page exclude from a block, and records the
+    /// position after it.
+    fn cut_to_limits(&mut self, block: RowBlock) -> RowBlock {
         let rows = u64::from(block.rows);
         let skip = self.left.offset.min(rows);
         let take = self.left.limit.map_or(rows - skip, |limit| limit.min(rows - skip));
@@ -212,15 +214,15 @@ impl ScanStream {
         match &mut self.source {
             RowSource::Unordered(unordered) => {
                 if let Some(last) = last() {
-                    unordered.delivered(last);
+                    unordered.note_delivered(last);
                 }
             }
             RowSource::Ordered(_) | RowSource::Ahead(_) if read == 0 => {}
             RowSource::Ordered(_) | RowSource::Ahead(_) if read == rows => {
-                self.place = Place::BehindBlock(block.clone());
+                self.place = ScanPosition::BehindBlock(block.clone());
             }
             RowSource::Ordered(_) | RowSource::Ahead(_) => {
-                self.place = Place::Behind(last().map(Bytes::copy_from_slice));
+                self.place = ScanPosition::Behind(last().map(Bytes::copy_from_slice));
             }
         }
         if take == rows {
@@ -244,7 +246,7 @@ mod tests {
 
     use super::super::shard;
     use super::super::shard_stream::ShardStream;
-    use super::super::source::plan_source;
+    use super::super::source::row_source;
     use super::*;
     use crate::epochs::leases::Leases;
 
@@ -258,7 +260,7 @@ mod tests {
     async fn stream(leases: &Leases, plan: ScanPlan, source: RowSource) -> ScanStream {
         let permit = plan.context.admission.admit(0, Instant::now()).await.expect("room");
         let left = RowsLeft { offset: plan.request.offset, limit: plan.request.limit };
-        ScanStream::new(plan, leases.take(BucketId(1), Epoch(5), 1), source, permit, left)
+        ScanStream::new(plan, leases.lease_epoch(BucketId(1), Epoch(5), 1), source, permit, left)
     }
 
     /// An ordered scan of the rows a to f in two blocks.
@@ -267,7 +269,7 @@ mod tests {
         let request = Arc::make_mut(&mut plan.request);
         (request.limit, request.offset) = (Some(5), offset);
         let batches = vec![block(&["a", "b", "c", "d"]), block(&["e", "f"]), ShardBatch::Done];
-        let gather = Gather::new(vec![ShardStream::from_batches(batches)], false, None);
+        let gather = ShardMerge::new(vec![ShardStream::from_batches(batches)], false, None);
         stream(leases, plan, RowSource::Ordered(gather)).await
     }
 
@@ -310,7 +312,7 @@ mod tests {
             let mut plan = shard::tests::plan(2, Arc::new(shard::tests::THREE_ROWS));
             let request = Arc::make_mut(&mut plan.request);
             (request.ordered, request.limit) = (ordered, limit);
-            let (context, source) = (plan.context.clone(), plan_source(&plan, None));
+            let (context, source) = (plan.context.clone(), row_source(&plan, None));
             let mut scan = stream(&Leases::default(), plan, source).await;
             let mut rows = Vec::new();
             while let Some(batch) = scan.next().await.expect("rows") {
@@ -345,7 +347,7 @@ mod tests {
             let mut plan = shard::tests::plan_apart(Arc::new(rows));
             Arc::make_mut(&mut plan.request).limit = limit;
             plan.rows_max = limit;
-            let source = plan_source(&plan, None);
+            let source = row_source(&plan, None);
             let mut scan = stream(&Leases::default(), plan, source).await;
             let (mut rows, mut was_ahead, mut batches) = (Vec::new(), false, 0);
             while let Some(batch) = scan.next().await.expect("rows") {
@@ -367,7 +369,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_parked_scan_that_gets_no_permit_in_time_fails_and_may_be_read_again() {
         let plan = shard::tests::plan(2, Arc::new(shard::tests::THREE_ROWS));
-        let (context, source) = (plan.context.clone(), plan_source(&plan, None));
+        let (context, source) = (plan.context.clone(), row_source(&plan, None));
         let mut scan = stream(&Leases::default(), plan, source).await;
         scan.park();
         let other = context.admission.admit(0, Instant::now()).await.expect("room");

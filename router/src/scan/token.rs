@@ -17,8 +17,8 @@ use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Maximum length of a token in characters: enough for the longest resume entry of every slice that
-/// an index can have.
+/// Maximum length of a token in characters: enough for the longest entry that a token can contain
+/// for every slice of an index.
 const TOKEN_CHARS_MAX: usize = 8 << 20;
 
 const VERSION: u8 = 1;
@@ -34,26 +34,29 @@ pub struct Token {
     pub epoch: Epoch,
     /// The number of the topology under which the scan began.
     pub base_topology: TopologyNo,
-    /// The fingerprint of the request, so that a token cannot continue another request.
+    /// The hash of the request, so that a token cannot continue another request.
     pub request_hash: u64,
-    /// For an unordered scan: the number of finished shards of the base topology.
+    /// For an unordered scan: the number of groups of slices (shards of the base topology) that
+    /// are finished.
     pub shards_done: u16,
-    /// The last entry that was delivered or rejected; the scan continues after it.
+    /// The last entry that was delivered, or rejected by the scan's predicate. The scan continues
+    /// after it.
     pub resume_after: Option<Bytes>,
-    /// Slices found to have moved: the virtual-scan map.
+    /// Slices that have moved since the scan began, with their positions: the virtual-scan map.
     pub virtual_scans: Vec<VirtualScan>,
-    /// The number of rows that the limit still allows.
+    /// The number of rows that LIMIT still allows.
     pub limit_left: Option<u64>,
-    /// The number of rows that are still to be skipped.
+    /// The number of rows that OFFSET still skips.
     pub offset_left: u64,
 }
 
-/// One entry of the virtual-scan map: a slice that has moved away from its base shard.
+/// One entry of the virtual-scan map: a slice that has left the node on which it was when the scan
+/// began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VirtualScan {
     /// The slice that has moved.
     pub slice: SliceNo,
-    /// The node on which the slice was last found; a hint.
+    /// The node on which the slice was last found. The scan uses it only as a hint.
     pub node: NodeId,
     /// The entry after which the slice is read.
     pub resume_after: Option<Bytes>,
@@ -67,7 +70,7 @@ impl Token {
         LocalIndexId { index: self.index, generation: self.generation }
     }
 
-    /// The token as text.
+    /// Returns the token as text.
     pub fn encode(&self) -> Result<String> {
         let mut bytes = vec![VERSION];
         let body = postcard::to_stdvec(self).map_err(|e| Error::internal(e.to_string()))?;

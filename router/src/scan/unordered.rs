@@ -1,5 +1,5 @@
-//! Runs the parts of an unordered scan in sequence. The next part begins while the present one is
-//! read.
+//! An unordered scan: reads its *parts* one after another. A part is a group of slices that are
+//! read from one node. The next part begins while the present one is read.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -13,21 +13,21 @@ use proto::{Error, Result};
 use super::plan::ScanPlan;
 use super::shard_stream::ShardStream;
 use super::token::VirtualScan;
-use super::virtual_scan::{Part, PartKind, UnorderedProgress};
+use super::virtual_scan::{ScanPart, ScanPartKind, UnorderedProgress};
 
-/// Number of shard scans that run in parallel; only the first is read.
+/// Number of parts that run in parallel; rows are taken only from the first.
 pub(crate) const PARALLEL_SHARDS: usize = 2;
 
 /// An unordered scan in progress.
 pub(crate) struct Unordered {
     plan: ScanPlan,
     progress: UnorderedProgress,
-    /// The running parts, in the order in which they are read.
-    running: VecDeque<(Part, ShardStream)>,
+    /// The running parts with their streams, in the order in which they are read.
+    running: VecDeque<(ScanPart, ShardStream)>,
 }
 
 impl Unordered {
-    /// Creates a scan that begins at the given progress.
+    /// Creates a scan that begins at the position `progress`.
     pub fn new(plan: ScanPlan, progress: UnorderedProgress) -> Self {
         Self { plan, progress, running: VecDeque::new() }
     }
@@ -49,7 +49,7 @@ impl Unordered {
                 ShardBatch::Rows(block) => return Ok(Some(block)),
                 ShardBatch::Moved(places) => {
                     part.slices.retain(|slice| places.iter().all(|(moved, _)| moved != slice));
-                    self.progress.found_moved(&places);
+                    self.progress.note_moved(&places);
                 }
                 ShardBatch::Done => {
                     if let Some((part, _)) = self.running.pop_front() {
@@ -69,25 +69,26 @@ impl Unordered {
         self.running.clear();
     }
 
-    /// Begins parts up to [`PARALLEL_SHARDS`]. A virtual scan begins only when it is the next part
-    /// to read, because the map may change before.
+    /// Begins parts until [`PARALLEL_SHARDS`] run. A part of slices that have moved (a virtual
+    /// scan) begins only when it is the next one to read, because more slices may be found to have
+    /// moved before.
     fn begin_parts(&mut self) {
         while self.running.len() < PARALLEL_SHARDS
             && let Some(part) = self.progress.part(self.running.len())
         {
-            let is_base = matches!(part.kind, PartKind::Base(_));
+            let is_base = matches!(part.kind, ScanPartKind::Base(_));
             if !is_base && !self.running.is_empty() {
                 return;
             }
             let resume_after = part.resume_after.clone();
             let plan = ScanPlan { resume_after, ..self.plan.clone() };
-            let stream = plan.start(plan.placed(&part.slices), is_base);
+            let stream = plan.start(plan.place_slices(&part.slices), is_base);
             self.running.push_back((part, stream));
         }
     }
 
-    /// Records that the rows up to this entry were delivered or skipped.
-    pub fn delivered(&mut self, entry: &[u8]) {
+    /// Records that the rows up to this entry were delivered, or skipped by OFFSET.
+    pub fn note_delivered(&mut self, entry: &[u8]) {
         if let Some((part, _)) = self.running.front() {
             self.progress.advance(part, entry);
         }

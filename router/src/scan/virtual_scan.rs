@@ -23,7 +23,7 @@
 //!   shard is respected.
 //! - A flag says that a part is finished; the lack of a resume entry does not.
 //!
-//! Pure: no I/O, no clock.
+//! This module does no I/O and reads no clock.
 
 use std::collections::BTreeMap;
 
@@ -34,24 +34,25 @@ use proto::plant::{self, Plant};
 
 use super::token::VirtualScan;
 
-/// The position of an unordered scan.
+/// The position of an unordered scan, with a separate position for each slice that has moved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnorderedProgress {
-    /// The slices of each base shard.
+    /// The slices of each base shard (slices that were on one node when the scan began).
     shards: Vec<Vec<SliceNo>>,
-    /// The number of the current base shard; all earlier ones are finished.
+    /// The number of the current base shard. All base shards before it are finished.
     shard: usize,
-    /// The last entry of the current base shard that was delivered or rejected.
+    /// The last entry of the current base shard that was delivered, or rejected by the scan's
+    /// predicate.
     resume_after: Option<Bytes>,
     /// The virtual-scan map, in the order in which the moves were found.
     moved: Vec<VirtualScan>,
 }
 
-/// One shard scan of an unordered scan.
+/// One shard scan of an unordered scan: a base shard, or slices that have moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct ScanPart {
     /// The kind: a base shard, or slices of the map.
-    pub kind: PartKind,
+    pub kind: ScanPartKind,
     /// The slices to read, merged.
     pub slices: Vec<SliceNo>,
     /// The entry after which the part begins.
@@ -60,9 +61,9 @@ pub struct Part {
     pub hint: Option<NodeId>,
 }
 
-/// The kind of a part.
+/// The kind of a part: a base shard, or slices that have moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartKind {
+pub enum ScanPartKind {
     /// A base shard, by its number.
     Base(usize),
     /// Slices of the virtual-scan map.
@@ -70,7 +71,7 @@ pub enum PartKind {
 }
 
 impl UnorderedProgress {
-    /// The beginning of a scan.
+    /// Creates the position at the beginning of a scan.
     pub fn new(base: &IndexTopology) -> Self {
         let mut shards: BTreeMap<Option<NodeId>, Vec<SliceNo>> = BTreeMap::new();
         for slice in (0..base.slices()).map(SliceNo) {
@@ -80,8 +81,8 @@ impl UnorderedProgress {
         Self { shards, shard: 0, resume_after: None, moved: Vec::new() }
     }
 
-    /// Creates the position that a token names. Ignores map entries of slices that the base
-    /// topology lacks, and repeated entries.
+    /// Creates the position that a token names. Ignores repeated entries of the virtual-scan map,
+    /// and entries of slices that the base topology lacks.
     pub fn resume(
         base: &IndexTopology,
         shards_done: u16,
@@ -99,22 +100,22 @@ impl UnorderedProgress {
         progress
     }
 
-    /// Returns the position for a token: number of finished base shards, resume entry of the next
-    /// one, virtual-scan map.
+    /// Returns the position for a token: the number of finished base shards, the last entry of the
+    /// current one, and the virtual-scan map.
     pub fn for_token(&self) -> (u16, Option<Bytes>, Vec<VirtualScan>) {
         (self.shard as u16, self.resume_after.clone(), self.moved.clone())
     }
 
-    /// Returns the `n`th unfinished part according to the present map: base shards first, then
-    /// virtual scans.
-    pub fn part(&self, n: usize) -> Option<Part> {
+    /// Returns the `n`th unfinished part, as far as moves are known now: base shards first, then
+    /// virtual scans (slices that have moved).
+    pub fn part(&self, n: usize) -> Option<ScanPart> {
         let at = self.shard + n;
         if let Some(slices) = self.shards.get(at) {
             let here = |slice: &SliceNo| {
                 self.find(*slice).is_none() || plant::is(Plant::ReturnedReadByShard)
             };
-            return Some(Part {
-                kind: PartKind::Base(at),
+            return Some(ScanPart {
+                kind: ScanPartKind::Base(at),
                 slices: slices.iter().copied().filter(here).collect(),
                 resume_after: if n == 0 { self.resume_after.clone() } else { None },
                 hint: None,
@@ -123,9 +124,10 @@ impl UnorderedProgress {
         self.virtual_parts().into_iter().nth(at - self.shards.len().max(self.shard))
     }
 
-    /// Returns the unfinished virtual scans. Slices with equal node and resume entry share one.
-    fn virtual_parts(&self) -> Vec<Part> {
-        let mut parts: Vec<Part> = Vec::new();
+    /// Returns the unfinished virtual scans. Slices with the same node and the same position share
+    /// one.
+    fn virtual_parts(&self) -> Vec<ScanPart> {
+        let mut parts: Vec<ScanPart> = Vec::new();
         if plant::is(Plant::MappedSkippedInVirtual) {
             return parts;
         }
@@ -134,13 +136,13 @@ impl UnorderedProgress {
             entry.done || no_resume
         };
         for entry in self.moved.iter().filter(|entry| !done(entry)) {
-            let same = |part: &&mut Part| {
+            let same = |part: &&mut ScanPart| {
                 part.hint == Some(entry.node) && part.resume_after == entry.resume_after
             };
             match parts.iter_mut().find(same) {
                 Some(part) => part.slices.push(entry.slice),
-                None => parts.push(Part {
-                    kind: PartKind::Virtual,
+                None => parts.push(ScanPart {
+                    kind: ScanPartKind::Virtual,
                     slices: vec![entry.slice],
                     resume_after: entry.resume_after.clone(),
                     hint: Some(entry.node),
@@ -150,12 +152,13 @@ impl UnorderedProgress {
         parts
     }
 
-    /// Records that the entries of a part up to this one were delivered or rejected.
-    pub fn advance(&mut self, part: &Part, entry: &[u8]) {
+    /// Records that the entries of a part up to this one were delivered, or rejected by the scan's
+    /// predicate.
+    pub fn advance(&mut self, part: &ScanPart, entry: &[u8]) {
         let entry = Bytes::copy_from_slice(entry);
         match part.kind {
-            PartKind::Base(_) => self.resume_after = Some(entry),
-            PartKind::Virtual => {
+            ScanPartKind::Base(_) => self.resume_after = Some(entry),
+            ScanPartKind::Virtual => {
                 for moved in self.moved.iter_mut().filter(|m| part.slices.contains(&m.slice)) {
                     moved.resume_after = Some(entry.clone());
                 }
@@ -163,9 +166,9 @@ impl UnorderedProgress {
         }
     }
 
-    /// Records that slices have moved away from the current base shard. From now on they have
-    /// separate cursors.
-    pub fn found_moved(&mut self, slices: &[(SliceNo, NodeId)]) {
+    /// Records that slices have left the current base shard. From now on each has a separate
+    /// position.
+    pub fn note_moved(&mut self, slices: &[(SliceNo, NodeId)]) {
         if plant::is(Plant::PartsTakenOnce) && self.shard + 1 == self.shards.len() {
             return;
         }
@@ -183,13 +186,13 @@ impl UnorderedProgress {
     }
 
     /// Records that a part was read to its end.
-    pub fn finish(&mut self, part: &Part) {
+    pub fn finish(&mut self, part: &ScanPart) {
         match part.kind {
-            PartKind::Base(shard) => {
+            ScanPartKind::Base(shard) => {
                 self.shard = shard + 1;
                 self.resume_after = None;
             }
-            PartKind::Virtual => {
+            ScanPartKind::Virtual => {
                 for moved in self.moved.iter_mut().filter(|m| part.slices.contains(&m.slice)) {
                     (moved.done, moved.resume_after) = (true, None);
                 }

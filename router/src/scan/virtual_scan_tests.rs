@@ -8,19 +8,19 @@ fn topology(assignment: &[u64]) -> IndexTopology {
     IndexTopology { number: TopologyNo(1), placement }
 }
 
-fn slices(part: Option<Part>) -> Vec<u16> {
+fn slices(part: Option<ScanPart>) -> Vec<u16> {
     part.expect("a part").slices.iter().map(|slice| slice.0).collect()
 }
 
 #[test]
 fn slices_in_the_map_are_excluded_from_base_scans_but_not_from_virtual_scans() {
     let mut scan = UnorderedProgress::new(&topology(&[1, 1, 2]));
-    scan.found_moved(&[(SliceNo(1), NodeId(3))]);
+    scan.note_moved(&[(SliceNo(1), NodeId(3))]);
     assert_eq!(slices(scan.part(0)), [0]);
     scan.finish(&scan.part(0).unwrap());
     scan.finish(&scan.part(0).unwrap());
     let part = scan.part(0).unwrap();
-    assert_eq!((part.kind, part.hint), (PartKind::Virtual, Some(NodeId(3))));
+    assert_eq!((part.kind, part.hint), (ScanPartKind::Virtual, Some(NodeId(3))));
     assert_eq!(slices(Some(part)), [1]);
 }
 
@@ -28,10 +28,10 @@ fn slices_in_the_map_are_excluded_from_base_scans_but_not_from_virtual_scans() {
 fn a_slice_that_comes_back_is_read_from_its_own_cursor() {
     let mut scan = UnorderedProgress::new(&topology(&[1, 1]));
     scan.advance(&scan.part(0).unwrap(), b"b");
-    scan.found_moved(&[(SliceNo(1), NodeId(2))]);
+    scan.note_moved(&[(SliceNo(1), NodeId(2))]);
     scan.advance(&scan.part(0).unwrap(), b"k");
     // The slice is back on its first node.
-    scan.found_moved(&[(SliceNo(1), NodeId(1))]);
+    scan.note_moved(&[(SliceNo(1), NodeId(1))]);
     assert_eq!(slices(scan.part(0)), [0], "the shard's cursor has passed entries of the slice");
     scan.finish(&scan.part(0).unwrap());
     let part = scan.part(0).unwrap();
@@ -43,7 +43,7 @@ fn a_first_move_found_at_the_last_shard_is_not_lost() {
     let mut scan = UnorderedProgress::new(&topology(&[1, 2]));
     scan.finish(&scan.part(0).unwrap());
     let last = scan.part(0).unwrap();
-    scan.found_moved(&[(SliceNo(1), NodeId(1))]);
+    scan.note_moved(&[(SliceNo(1), NodeId(1))]);
     scan.finish(&last);
     assert_eq!(slices(scan.part(0)), [1]);
     scan.finish(&scan.part(0).unwrap());
@@ -53,7 +53,7 @@ fn a_first_move_found_at_the_last_shard_is_not_lost() {
 #[test]
 fn a_finished_virtual_scan_without_a_resume_entry_is_not_begun_again() {
     let mut scan = UnorderedProgress::new(&topology(&[1]));
-    scan.found_moved(&[(SliceNo(0), NodeId(2))]);
+    scan.note_moved(&[(SliceNo(0), NodeId(2))]);
     scan.finish(&scan.part(0).unwrap());
     let part = scan.part(0).unwrap();
     assert_eq!(part.resume_after, None);
@@ -124,14 +124,14 @@ proptest! {
                 }
                 Event::Batch(rows) => {
                     let Some(mut part) = scan.part(0) else { break };
-                    if let PartKind::Base(_) = part.kind {
+                    if let ScanPartKind::Base(_) = part.kind {
                         // The node of the base shard reports the slices that have left it.
                         let gone: Vec<_> = part.slices.iter()
                             .map(|slice| (*slice, places[usize::from(slice.0)]))
                             .filter(|(slice, node)| *node != assignment[usize::from(slice.0)])
                             .map(|(slice, node)| (slice, NodeId(node)))
                             .collect();
-                        scan.found_moved(&gone);
+                        scan.note_moved(&gone);
                         part = scan.part(0).expect("the shard goes on");
                     }
                     let after = part.resume_after.as_ref().map(|entry| (entry[0], entry[1]));

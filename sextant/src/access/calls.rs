@@ -12,7 +12,7 @@ use proto::model::ids::{
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::users::{Privilege, Users};
 use proto::rpc::api::{CoordinatorStatus, TransactionStatus, WriteReply};
-use proto::rpc::command::{Command, Need};
+use proto::rpc::command::{Command, RequiredRights};
 use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, ErrorCode, Result};
 use router::Knowledge;
@@ -26,7 +26,8 @@ use super::wrapped::{AuthorizedBatches, AuthorizedPin};
 use crate::audit::Attempt;
 use crate::principal::Principal;
 
-/// The access of a principal to the cluster; cheap to clone. Each call checks the newest rights.
+/// The access of a principal to the cluster. A clone is cheap. Each call checks the principal's
+/// newest rights.
 #[derive(Clone)]
 pub struct Access {
     pub(super) cluster: Arc<dyn Cluster>,
@@ -52,49 +53,52 @@ impl Access {
         &self.principal
     }
 
-    /// Checks the rights of a user; a trusted principal passes.
+    /// Runs a check on the rights of a user. A trusted principal always passes.
     pub(super) fn check(&self, check: impl FnOnce(&Rights) -> Result<()>) -> Result<()> {
         self.rights.as_deref().map_or(Ok(()), check)
     }
 
-    /// Returns the part of the cluster that a user may see now; `None` for a trusted principal.
-    /// Returns an error if the user was dropped.
+    /// Returns the part of the cluster that the user may see at present; `None` for a trusted
+    /// principal, which sees everything. Returns an error if the user was dropped.
     fn view(&self) -> Result<Option<Arc<View>>> {
         self.rights.as_ref().map(|rights| rights.view()).transpose()
     }
 
-    /// Checks that the principal has a privilege on a bucket and its indexes.
-    pub fn may(&self, privilege: Privilege, bucket: BucketId) -> Result<()> {
-        self.check(|rights| rights.on(privilege, bucket))
+    /// Returns an error unless the principal has a privilege on a bucket and its indexes.
+    pub fn check_privilege(&self, privilege: Privilege, bucket: BucketId) -> Result<()> {
+        self.check(|rights| rights.check_on(privilege, bucket))
     }
 
-    /// Checks that the principal may send a command. Statements that reveal nodes call this method
-    /// first, so that their errors do not reveal to others which nodes exist.
-    pub fn may_send(&self, command: &Command) -> Result<()> {
-        self.check(|rights| rights.meets(&command.need()))
+    /// Returns an error unless the principal may send a command. Statements whose errors reveal
+    /// which nodes exist call this method first.
+    pub fn check_command(&self, command: &Command) -> Result<()> {
+        self.check(|rights| rights.check_need(&command.need()))
     }
 
     /// Returns the newest catalog of this process without the buckets and indexes on which the
     /// principal has no privilege.
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.rights.as_ref().map_or_else(|| self.cluster.catalog(), |rights| rights.shown())
+        self.rights
+            .as_ref()
+            .map_or_else(|| self.cluster.catalog(), |rights| rights.visible_catalog())
     }
 
-    /// Returns the newest catalog, restricted to the buckets and indexes whose figures of this kind
-    /// the principal may see. Without a kind, it contains all that the principal may see.
+    /// Returns the newest catalog, restricted to the buckets and indexes whose figures of the
+    /// kind `seen` the principal may see. With `None`, the result contains everything that the
+    /// principal may see.
     pub fn catalog_of(&self, seen: Option<FigureKind>) -> Result<Arc<Catalog>> {
         match (seen, &self.rights) {
             (Some(FigureKind::Buckets), Some(rights)) => {
-                return Ok(Arc::clone(rights.view()?.monitored()));
+                return Ok(Arc::clone(rights.view()?.monitored_catalog()));
             }
-            (Some(FigureKind::Cluster), Some(rights)) => rights.on_all(Privilege::Monitor)?,
+            (Some(FigureKind::Cluster), Some(rights)) => rights.check_on_all(Privilege::Monitor)?,
             _ => {}
         }
         Ok(self.catalog())
     }
 
-    /// Returns the router that maintains this process's catalog, and the state of its connection to
-    /// the coordinators; `None` if the process has no router.
+    /// Returns the node number of this process's router and the state of the router's connection
+    /// to the coordinators; `None` if the process has no router.
     pub fn knowledge(&self) -> Option<(NodeId, Knowledge)> {
         self.cluster.knowledge()
     }
@@ -110,14 +114,15 @@ impl Access {
         Ok(find(&self.catalog()))
     }
 
-    /// Returns the index with a name, or the bucket that the name of a bucket refers to. While no
-    /// coordinator answers, the present catalog is used.
+    /// Returns the index with a name, or else the bucket with that name. For the name of a data
+    /// set, this is the bucket of its current version. While no coordinator answers, the present
+    /// catalog is used.
     pub async fn relation(&self, name: &str) -> Result<Relation> {
         let index = |catalog: &Catalog| catalog.index(name).cloned().map(Relation::Index);
         let bucket = |catalog: &Catalog| catalog.read_bucket(name).cloned().map(Relation::Bucket);
         match self.find(|catalog| index(catalog).or_else(|| bucket(catalog))).await {
             Err(error) if !error.is_retry() => Err(error),
-            found => found.ok().flatten().ok_or_else(|| absent(name)),
+            found => found.ok().flatten().ok_or_else(|| unknown_name_error(name)),
         }
     }
 
@@ -132,7 +137,7 @@ impl Access {
     }
 
     /// Returns the users that the principal may know. The result contains the hashes of their
-    /// secrets, which must never be shown.
+    /// secrets and must never be shown.
     pub fn users(&self) -> Arc<Users> {
         let users = self.cluster.users();
         match self.view() {
@@ -147,31 +152,33 @@ impl Access {
         let view = self.view()?;
         let status = self.cluster.status().await?;
         Ok(match view {
-            Some(view) => reports::restricted(status, &view),
+            Some(view) => reports::visible_status(status, &view),
             None => status,
         })
     }
 
-    /// Returns the open transactions that have changes, of all buckets: the principal's own, and those that it may monitor. A projector
-    /// that does not answer is left out.
+    /// Returns the open transactions of all buckets that have changes and that the principal has
+    /// opened or may monitor. The transactions of a projector that does not answer are missing.
     pub async fn transactions(&self) -> Result<Vec<TransactionStatus>> {
         let view = self.view()?;
         let mut open = self.cluster.transactions().await?;
         if let (Some(view), Some(rights)) = (view, &self.rights) {
             open.retain(|open| {
-                view.on(open.bucket).allow(Privilege::Monitor)
-                    || !view.on(open.bucket).is_empty() && rights.is_own(&open.owner)
+                view.privileges_on(open.bucket).allow(Privilege::Monitor)
+                    || !view.privileges_on(open.bucket).is_empty()
+                        && rights.is_own_transaction(&open.owner)
             });
         }
         Ok(open)
     }
 
-    /// Returns the results of a transaction's commit in its buckets, as far as they are remembered and the principal may know them.
+    /// Returns the results of a transaction's commit, one per bucket, as far as projectors still
+    /// remember them and the principal may know them.
     pub async fn committed(&self, transaction: TransactionId) -> Result<Vec<WriteReply>> {
         let view = self.view()?;
         let found = self.cluster.committed(transaction).await;
         match view {
-            Some(view) => reports::committed(found, &view),
+            Some(view) => reports::visible_results(found, &view),
             None => found,
         }
     }
@@ -185,22 +192,22 @@ impl Access {
     /// dropped.
     pub async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()> {
         self.check(|rights| match self.cluster.catalog().indexes.get(&index) {
-            Some(info) => rights.one_of(&Privilege::ALL, info.bucket),
+            Some(info) => rights.check_any_on(&Privilege::ALL, info.bucket),
             None => Ok(()),
         })?;
         self.cluster.wait_ready(index, generation).await
     }
 
-    /// Waits until a version of a data set is current, or has been. Returns an error if it has
-    /// ended without that.
+    /// Waits until a version of a data set is current, or has been current before. Returns an
+    /// error if the version ends without ever being current.
     pub async fn wait_version(&self, data_set: BucketId, version: u64) -> Result<()> {
-        self.check(|rights| rights.one_of(&Privilege::ALL, data_set))?;
+        self.check(|rights| rights.check_any_on(&Privilege::ALL, data_set))?;
         self.cluster.wait_version(data_set, version).await
     }
 
     /// Waits until no slice is left on a draining node.
     pub async fn wait_drained(&self, node: NodeId) -> Result<()> {
-        self.check(|rights| rights.on_all(Privilege::Admin))?;
+        self.check(|rights| rights.check_on_all(Privilege::Admin))?;
         self.cluster.wait_drained(node).await
     }
 
@@ -211,34 +218,34 @@ impl Access {
         self.cluster.rebalance(request, &Attempt::default()).await
     }
 
-    /// Checks that the principal may rebalance one index, or all.
+    /// Returns an error unless the principal may rebalance one index, or all indexes for `None`.
     pub(super) fn may_rebalance(&self, index: Option<IndexId>) -> Result<()> {
         let need = match index {
-            Some(index) => Need::index(Privilege::Rebalance, index),
-            None => Need::All(Privilege::Rebalance),
+            Some(index) => RequiredRights::index(Privilege::Rebalance, index),
+            None => RequiredRights::All(Privilege::Rebalance),
         };
-        self.check(|rights| rights.meets(&need))
+        self.check(|rights| rights.check_need(&need))
     }
 }
 
 /// Reads of documents and indexes.
 impl Access {
-    /// Reads documents by id, at present or in the view of a transaction; `None` for each missing
-    /// document.
+    /// Reads documents by id, either the newest ones or those that a transaction sees. The result
+    /// has `None` for each missing document.
     pub async fn get(
         &self,
         bucket: &BucketInfo,
         ids: Vec<String>,
         view: TransactionView,
     ) -> Result<Vec<Option<Bytes>>> {
-        self.may(Privilege::Scan, bucket.id)?;
+        self.check_privilege(Privilege::Scan, bucket.id)?;
         self.cluster.get(bucket, ids, view).await
     }
 
-    /// Returns a sample of a bucket's documents from its projectors. The definition of an index
-    /// needs it: split points and remarks reveal some values.
+    /// Returns a sample of a bucket's documents from its projectors, for the definition of an
+    /// index: the split points and notices of the definition reveal some of the values.
     pub async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
-        self.check(|rights| rights.one_of(&[Privilege::Define, Privilege::Scan], bucket.id))?;
+        self.check(|rights| rights.check_any_on(&[Privilege::Define, Privilege::Scan], bucket.id))?;
         self.cluster.sample(bucket).await
     }
 
@@ -249,20 +256,20 @@ impl Access {
         token: Option<&str>,
     ) -> Result<Box<dyn BatchSource>> {
         let Some(rights) = &self.rights else { return self.cluster.scan(request, token).await };
-        let bucket = rights.on_index(Privilege::Scan, request.index)?;
+        let bucket = rights.check_on_index(Privilege::Scan, request.index)?;
         let scan = self.cluster.scan(request, token).await?;
         Ok(Box::new(AuthorizedBatches::new(scan, Arc::clone(rights), bucket)))
     }
 
-    /// Chooses and leases the epoch, and its moment, that a transaction reads in the bucket of an
-    /// index. Used for the first read of a transaction that accepts slightly old data.
+    /// Chooses the epoch, and the moment, that a transaction reads in the bucket of an index, and
+    /// leases them. Used for the first read of a transaction that accepts slightly old data.
     pub async fn pin(
         &self,
         index: LocalIndexId,
         consistency: &Consistency,
         timeout_ms: u64,
     ) -> Result<Box<dyn EpochPin>> {
-        self.check(|rights| rights.on_index(Privilege::Scan, index).map(drop))?;
+        self.check(|rights| rights.check_on_index(Privilege::Scan, index).map(drop))?;
         self.pinned(self.cluster.pin(index, consistency, timeout_ms).await?)
     }
 
@@ -270,17 +277,19 @@ impl Access {
     /// leases the epoch of one bucket at that moment. Used for the first read of a transaction that
     /// may write.
     pub async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>> {
-        self.check(|rights| rights.one_of(&READ_OR_WRITE, bucket))?;
+        self.check(|rights| rights.check_any_on(&READ_OR_WRITE, bucket))?;
         self.pinned(self.cluster.pin_bucket(bucket, timeout_ms).await?)
     }
 
-    /// Returns the oldest epoch that contains a write; `InvalidParameter` if the source has lost
-    /// the write.
+    /// Returns the oldest epoch that contains a write; the error `InvalidParameter` if the
+    /// projector of the write's bucket has lost it.
     pub async fn epoch_of(&self, write: &WritePosition, timeout_ms: u64) -> Result<Epoch> {
-        self.check(|rights| rights.one_of(&READ_OR_WRITE, write.bucket))?;
+        self.check(|rights| rights.check_any_on(&READ_OR_WRITE, write.bucket))?;
         self.cluster.epoch_of(write, timeout_ms).await
     }
 
+    /// Wraps a lease so that it checks the user's rights; leaves the lease of a trusted principal
+    /// unchanged.
     fn pinned(&self, pin: Box<dyn EpochPin>) -> Result<Box<dyn EpochPin>> {
         match &self.rights {
             Some(rights) => Ok(Box::new(AuthorizedPin::new(pin, Arc::clone(rights))?)),
@@ -289,8 +298,8 @@ impl Access {
     }
 }
 
-/// Returns the error for a name without an object.
-pub fn absent(name: &str) -> Error {
+/// Returns the error for a name that no index or bucket has.
+pub fn unknown_name_error(name: &str) -> Error {
     Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
         .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
 }

@@ -1,5 +1,5 @@
-//! The handles that stay open after a call (scans, leases and transactions), and the values of
-//! calls.
+//! The handles that stay open after a call: scans, leases of epochs, and transactions. Also some
+//! types of the arguments and results of calls.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
 use proto::model::index::IndexInfo;
 use proto::rpc::api::{CheckedWrites, Decision, WriteReply};
-use proto::rpc::scan::OwnView;
+use proto::rpc::scan::UncommittedView;
 use router::ScanBatch;
 
 /// The index or bucket that a SELECT reads.
@@ -22,26 +22,26 @@ pub enum Relation {
     Bucket(Arc<BucketInfo>),
 }
 
-/// The kinds of figures in a cluster's status.
+/// The kinds of figures (counts and sizes) in a cluster's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureKind {
-    /// Figures of buckets and indexes: their moves, slices, holds.
+    /// Figures about buckets and indexes: their moves, slices, and holds on old data.
     Buckets,
-    /// Figures of the cluster: its nodes and processes.
+    /// Figures about the whole cluster: its nodes and processes.
     Cluster,
 }
 
-/// The view that a transaction has of a bucket.
+/// What a transaction sees of a bucket: a snapshot, and its own changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransactionView {
-    /// The epoch that the transaction reads; `None` for the present state.
+    /// The epoch that the transaction reads; `None` to read the newest documents.
     pub snapshot: Option<Epoch>,
-    /// The transaction's own changes in the bucket.
-    pub own: Option<OwnView>,
+    /// The changes that the transaction itself has made in the bucket.
+    pub own: Option<UncommittedView>,
 }
 
-/// The changes of a transaction in one bucket. One session makes the calls, one after another. A transaction that is dropped without
-/// a commit is rolled back.
+/// An open transaction with changes in one bucket. One session makes the calls, one after
+/// another. A transaction that is dropped without a commit is rolled back.
 #[async_trait]
 pub trait BucketTransaction: Send + Sync {
     /// Returns the id of the transaction.
@@ -51,7 +51,7 @@ pub trait BucketTransaction: Send + Sync {
     fn bucket(&self) -> &BucketInfo;
 
     /// Returns the transaction's changes so far; `None` before the first change.
-    fn own(&self) -> Option<OwnView>;
+    fn own_changes(&self) -> Option<UncommittedView>;
 
     /// Returns an error if the projector is known to have lost the transaction.
     fn check(&self) -> Result<()> {
@@ -61,19 +61,20 @@ pub trait BucketTransaction: Send + Sync {
     /// Writes documents: all of them or none. Returns the number of documents created, replaced or removed.
     async fn write(&self, snapshot: Option<Epoch>, writes: CheckedWrites) -> Result<u64>;
 
-    /// Rolls back the changes after a place (to a savepoint).
-    async fn back_to(&self, place: TransactionPlace) -> Result<()>;
+    /// Rolls back the changes that the transaction made after `place`, such as a savepoint.
+    async fn rollback_to(&self, place: TransactionPlace) -> Result<()>;
 
-    /// Commits all changes durably, or none of them. With participants, this bucket decides, and
-    /// the others are already prepared.
+    /// Commits all changes durably, or none of them. If `participants` is not empty, this bucket
+    /// decides about a commit over several buckets, and the participants are already prepared.
     async fn commit(
         &self,
         snapshot: Option<Epoch>,
         participants: &[BucketId],
     ) -> Result<WriteReply>;
 
-    /// Prepares the changes for a commit over several buckets, under the id that the transaction
-    /// has in the deciding bucket. Returns the number of changed documents.
+    /// Prepares the changes for a commit over several buckets. `joint` is the id of the
+    /// transaction in the bucket that decides about the commit. Returns the number of changed
+    /// documents.
     async fn prepare(
         &self,
         snapshot: Option<Epoch>,
@@ -85,21 +86,22 @@ pub trait BucketTransaction: Send + Sync {
     async fn decide(&self, joint: TransactionId, decision: Decision) -> Result<WriteReply>;
 }
 
-/// A lease on an epoch and on its moment, which stay readable until the lease is dropped.
+/// A lease on an epoch and on the moment that it belongs to. Both stay readable until the lease
+/// is dropped.
 #[async_trait]
 pub trait EpochPin: Send + Sync {
     /// Returns the leased epoch.
     fn epoch(&self) -> Epoch;
 
-    /// Returns the catalog from just before the lease. The generations of indexes that serve in it
-    /// stay readable as well.
+    /// Returns the catalog from just before the lease began. The index generations that serve
+    /// scans in this catalog stay readable as well.
     fn catalog(&self) -> Arc<Catalog>;
 
-    /// Leases the epoch of another bucket at the same moment.
+    /// Leases the epoch that another bucket has at the moment of this lease.
     async fn pin_at(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>>;
 }
 
-/// The batches of a scan. Dropping it ends the scan.
+/// An open scan, which returns batches of rows. Dropping this value ends the scan.
 #[async_trait]
 pub trait BatchSource: Send {
     /// Returns the epoch that the scan reads.
@@ -108,15 +110,16 @@ pub trait BatchSource: Send {
     /// Returns the next batch, `None` after the last.
     async fn next(&mut self) -> Result<Option<ScanBatch>>;
 
-    /// Parks the scan until the next batch is requested: releases its permit and its buffers.
+    /// Releases the permit and the buffers of the scan until the next batch is requested.
     fn park(&mut self);
 
-    /// Ends the page after a number of rows.
+    /// Ends the present page of results after `rows` rows.
     fn end_page_after(&mut self, rows: u64);
 
-    /// Returns true if the page has all of its rows.
+    /// Returns true if the present page has all the rows of its limit.
     fn page_is_full(&self) -> bool;
 
-    /// Returns the token with which the scan continues after the returned rows; `None` at the end.
+    /// Returns the token with which a later call continues the scan after the returned rows;
+    /// `None` at the end of the scan.
     fn token(&self) -> Result<Option<String>>;
 }

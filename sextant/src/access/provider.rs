@@ -1,4 +1,4 @@
-//! Creates the access of each principal.
+//! The trait, and its implementation, that create the access of each principal to the cluster.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use super::view::Views;
 use crate::flow::Definitions;
 use crate::principal::Principal;
 
-/// Creates the access of sessions and requests.
+/// A source of the access to the cluster, for each session or request.
 pub trait AccessProvider: Send + Sync + 'static {
     /// Returns the access of a principal to the cluster.
     fn access_of(&self, principal: Principal) -> Access;
 }
 
-/// An access provider that checks users by the newest users of a cluster; a trusted principal may
-/// do everything.
+/// The access provider of a cluster. It checks a user's rights according to the newest users; a
+/// trusted principal may do everything.
 pub struct Authorization {
     cluster: Arc<dyn Cluster>,
     clock: Arc<dyn Clock>,
@@ -27,8 +27,8 @@ pub struct Authorization {
 }
 
 impl Authorization {
-    /// Creates the provider of a cluster. `definitions` are the places for definitions in flight of
-    /// this process.
+    /// Creates the provider of a cluster. `definitions` limits the definitions that this process
+    /// sends at the same time.
     pub(crate) fn new(
         cluster: Arc<dyn Cluster>,
         clock: Arc<dyn Clock>,

@@ -1,4 +1,5 @@
-//! The parts of the coordinator's status, of the users and of commits that a user may see.
+//! Filters for reports: they remove what a user may not see from the coordinator's status, the
+//! users, and the results of commits.
 
 use std::sync::Arc;
 
@@ -9,11 +10,11 @@ use proto::{Error, Result};
 
 use super::view::View;
 
-/// Removes the reports of buckets and indexes that a user may not see. The differences between
-/// topology and reports are a text about all of them, so they stay only for a user that may see the
-/// whole cluster.
-pub(super) fn restricted(mut status: CoordinatorStatus, view: &View) -> CoordinatorStatus {
-    let shown = view.shown();
+/// Removes the buckets and indexes that a user may not see from a status. The text about
+/// differences between topology and reports mentions any of them, so it remains only for a user
+/// that may see the whole cluster.
+pub(super) fn visible_status(mut status: CoordinatorStatus, view: &View) -> CoordinatorStatus {
+    let shown = view.visible_catalog();
     let bucket = |id: &BucketId| shown.buckets.contains_key(id);
     for node in &mut status.nodes {
         node.buckets.retain(|progress| bucket(&progress.bucket));
@@ -41,9 +42,12 @@ pub(super) fn users(known: &Arc<Users>, user: &Arc<User>) -> Arc<Users> {
     Arc::new(Users { cas: known.cas, by_name, ..Users::default() })
 }
 
-/// Returns the results of a commit in the buckets that a user may know. The error of a failed
-/// search is replaced if it may name another bucket.
-pub(super) fn committed(found: Result<Vec<WriteReply>>, view: &View) -> Result<Vec<WriteReply>> {
+/// Returns the results of a commit in those buckets that a user may know. If the search failed
+/// with an error that may name another bucket, that error is replaced.
+pub(super) fn visible_results(
+    found: Result<Vec<WriteReply>>,
+    view: &View,
+) -> Result<Vec<WriteReply>> {
     let is_whole = view.user.grants.all.allow(Privilege::Monitor);
     let found = found.map_err(|error| match is_whole {
         true => error,
@@ -51,6 +55,6 @@ pub(super) fn committed(found: Result<Vec<WriteReply>>, view: &View) -> Result<V
             .with_hint("try again later"),
     });
     let mut replies = found?;
-    replies.retain(|reply| !view.on(reply.position.bucket).is_empty());
+    replies.retain(|reply| !view.privileges_on(reply.position.bucket).is_empty());
     Ok(replies)
 }

@@ -16,22 +16,23 @@ use crate::flow::{DefinitionPlace, Definitions};
 use crate::principal::{LoggedInUser, Principal};
 use crate::quoted_name::quoted_name;
 
-/// The privileges of which one suffices for a transaction in a bucket.
+/// The privileges of which one is enough for a transaction in a bucket.
 pub(super) const READ_OR_WRITE: [Privilege; 2] = [Privilege::Scan, Privilege::Write];
 
-/// The rights of a logged-in user. A check costs a few comparisons while neither the users nor the catalog change.
+/// The rights of a logged-in user. They are cached: while neither the users nor the catalog
+/// change, a check costs only a few comparisons.
 pub(super) struct Rights {
     pub(super) who: Arc<LoggedInUser>,
     pub(super) cell: Arc<ViewCell>,
     pub(super) cluster: Arc<dyn Cluster>,
     pub(super) clock: Arc<dyn Clock>,
-    /// The places for definitions in flight, of all users of this process.
+    /// The limit of definitions that all users of this process send at the same time.
     pub(super) definitions: Definitions,
 }
 
 impl Rights {
-    /// Returns the part of the cluster that the user may see now. Returns an error if the user was
-    /// dropped, or the credential of the log-in was withdrawn.
+    /// Returns the part of the cluster that the user may see at present. Returns an error if the
+    /// user was dropped, or if the credential of the log-in was withdrawn.
     pub(super) fn view(&self) -> Result<Arc<View>> {
         let users = self.cluster.users();
         let user = still_valid(&users, &self.who, self.clock.unix_ms()).ok_or_else(|| {
@@ -44,50 +45,60 @@ impl Rights {
         Ok(self.cell.get(&self.cluster.catalog(), &users, user))
     }
 
-    /// Returns the part of the catalog that the user may see; empty if the user was dropped.
-    pub(super) fn shown(&self) -> Arc<Catalog> {
-        self.view().map(|view| Arc::clone(view.shown())).unwrap_or_default()
+    /// Returns the part of the catalog that the user may see; an empty catalog if the user was
+    /// dropped.
+    pub(super) fn visible_catalog(&self) -> Arc<Catalog> {
+        self.view().map(|view| Arc::clone(view.visible_catalog())).unwrap_or_default()
     }
 
-    /// Checks that the user has a privilege on all buckets.
-    pub(super) fn on_all(&self, privilege: Privilege) -> Result<()> {
+    /// Returns an error unless the user has a privilege on all buckets.
+    pub(super) fn check_on_all(&self, privilege: Privilege) -> Result<()> {
         match self.view()?.user.grants.all.allow(privilege) {
             true => Ok(()),
-            false => Err(self.lacks(privilege, "all", "ALL")),
+            false => Err(self.missing_privilege_error(privilege, "all", "ALL")),
         }
     }
 
-    /// Checks that the user has a privilege on a bucket. Without any privilege on the bucket, the
-    /// error is that of an unknown bucket.
-    pub(super) fn on(&self, privilege: Privilege, bucket: BucketId) -> Result<()> {
-        self.one_of(&[privilege], bucket)
+    /// Returns an error unless the user has a privilege on a bucket. If the user has no privilege
+    /// at all on the bucket, the error says that the bucket is unknown.
+    pub(super) fn check_on(&self, privilege: Privilege, bucket: BucketId) -> Result<()> {
+        self.check_any_on(&[privilege], bucket)
     }
 
-    /// Checks that the user has one of some privileges on a bucket.
-    pub(super) fn one_of(&self, privileges: &[Privilege], bucket: BucketId) -> Result<()> {
+    /// Returns an error unless the user has at least one of `privileges` on a bucket.
+    pub(super) fn check_any_on(&self, privileges: &[Privilege], bucket: BucketId) -> Result<()> {
         let view = self.view()?;
-        let own = view.on(bucket);
+        let own = view.privileges_on(bucket);
         if privileges.iter().any(|privilege| own.allow(*privilege)) {
             return Ok(());
         }
         if own.is_empty() {
-            return Err(gone());
+            return Err(unknown_object_error());
         }
-        let named = view.shown().buckets.get(&view.user_bucket(bucket));
+        let named = view.visible_catalog().buckets.get(&view.user_bucket(bucket));
         let name = named.map_or_else(|| bucket.to_string(), |bucket| bucket.name.clone());
-        Err(self.lacks(privileges[0], &format!("bucket {name:?}"), &quoted_name(&name)))
+        Err(self.missing_privilege_error(
+            privileges[0],
+            &format!("bucket {name:?}"),
+            &quoted_name(&name),
+        ))
     }
 
-    /// Checks that the user has a privilege on the bucket of an index. Returns the bucket.
-    pub(super) fn on_index(&self, privilege: Privilege, index: LocalIndexId) -> Result<BucketId> {
+    /// Returns the bucket of an index, or an error unless the user has a privilege on this
+    /// bucket.
+    pub(super) fn check_on_index(
+        &self,
+        privilege: Privilege,
+        index: LocalIndexId,
+    ) -> Result<BucketId> {
         let bucket = self.cluster.catalog().local_index(index).map(|info| info.bucket);
-        let bucket = bucket.ok_or_else(gone)?;
-        self.on(privilege, bucket).map(|()| bucket)
+        let bucket = bucket.ok_or_else(unknown_object_error)?;
+        self.check_on(privilege, bucket).map(|()| bucket)
     }
 
-    /// Returns true if a transaction is the user's own: its `owner` begins with the quoted name of
-    /// the principal.
-    pub(super) fn is_own(&self, owner: &str) -> bool {
+    /// Returns true if a transaction belongs to the user. `owner` is the transaction's owner
+    /// text, which begins with the quoted name of the principal.
+    pub(super) fn is_own_transaction(&self, owner: &str) -> bool {
         let principal = Principal::User(Arc::clone(&self.who)).to_string();
         let rest = owner.strip_prefix(&principal);
         rest.is_some_and(|rest| rest.starts_with(", "))
@@ -98,18 +109,19 @@ impl Rights {
         user == self.who.name
     }
 
-    /// Records the change by which the user has set its own password. This session continues; all
-    /// other sessions of the user end.
+    /// Records the `cas` of the change by which the user has set its own password. The present
+    /// session therefore continues, while all other sessions of the user end.
     pub(super) fn note_own_password(&self, cas: u64) {
         self.who.own_change.store(cas, Ordering::Relaxed);
     }
 
-    /// Waits for a place among the definitions in flight.
-    pub(super) async fn definition_place(&self) -> Result<DefinitionPlace> {
+    /// Waits until the user may send one more definition, within the limits of this process.
+    pub(super) async fn wait_definition_place(&self) -> Result<DefinitionPlace> {
         self.definitions.take(self.who.id).await
     }
 
-    fn lacks(&self, privilege: Privilege, on: &str, object: &str) -> Error {
+    /// Returns the error for a missing privilege, with the GRANT statement that would give it.
+    fn missing_privilege_error(&self, privilege: Privilege, on: &str, object: &str) -> Error {
         let name = &self.who.name;
         let what = format!("user {name:?} lacks the privilege {privilege} on {on}");
         let name = quoted_name(name);
@@ -119,9 +131,9 @@ impl Rights {
     }
 }
 
-/// Returns the error for an id without an object, or for an object that the user may not know. It
-/// contains no name, since the user may have guessed the id.
-pub(super) fn gone() -> Error {
+/// Returns the error for an id of an object that does not exist, or that the user may not know.
+/// The error contains no name, since the user may have guessed the id.
+pub(super) fn unknown_object_error() -> Error {
     Error::new(ErrorCode::Unknown, "there is no such bucket or index any more")
         .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
 }

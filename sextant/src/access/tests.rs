@@ -103,36 +103,36 @@ fn names(catalog: &Catalog) -> (Vec<u64>, Vec<u64>) {
 
 #[test]
 fn a_user_knows_the_buckets_on_which_it_has_a_privilege_with_their_indexes_and_versions() {
-    assert_eq!(names(view(on(&[])).shown()), (vec![], vec![]));
-    assert_eq!(names(view(on(&[(1, Privilege::Scan)])).shown()), (vec![1], vec![1]));
-    assert_eq!(names(view(on(&[(3, Privilege::Write)])).shown()), (vec![3, 4], vec![4]));
+    assert_eq!(names(view(on(&[])).visible_catalog()), (vec![], vec![]));
+    assert_eq!(names(view(on(&[(1, Privilege::Scan)])).visible_catalog()), (vec![1], vec![1]));
+    assert_eq!(names(view(on(&[(3, Privilege::Write)])).visible_catalog()), (vec![3, 4], vec![4]));
     let all = Grants { all: [Privilege::Monitor].into_iter().collect(), ..Grants::default() };
-    assert_eq!(names(view(all).shown()), (vec![1, 2, 3, 4], vec![1, 2, 4]));
+    assert_eq!(names(view(all).visible_catalog()), (vec![1, 2, 3, 4], vec![1, 2, 4]));
 }
 
 #[test]
 fn nothing_in_a_filtered_catalog_tells_of_another_bucket() {
     let view = view(on(&[(1, Privilege::Scan)]));
-    let printed = format!("{:?}", view.shown());
+    let printed = format!("{:?}", view.visible_catalog());
     for other in ["b2", "i2", "b3", "b4", "BucketId(2)", "BucketId(9)", "IndexId(2)"] {
         assert!(!printed.contains(other), "{other}: {printed}");
     }
-    let shown = view.shown();
+    let shown = view.visible_catalog();
     assert_eq!(shown.copies.len() + shown.generations.len() + shown.ended_moves.len(), 3);
 }
 
 #[test]
 fn figures_are_of_buckets_that_the_user_may_monitor() {
     let view = view(on(&[(1, Privilege::Scan), (2, Privilege::Monitor), (3, Privilege::Admin)]));
-    assert_eq!(names(view.monitored()), (vec![2, 3, 4], vec![2, 4]));
+    assert_eq!(names(view.monitored_catalog()), (vec![2, 3, 4], vec![2, 4]));
 }
 
 #[test]
 fn a_version_has_the_privileges_of_its_data_set() {
     let view = view(on(&[(3, Privilege::Scan)]));
-    assert!(view.on(BucketId(4)).allow(Privilege::Scan));
-    assert!(!view.on(BucketId(4)).allow(Privilege::Write));
-    assert!(view.on(BucketId(1)).is_empty());
+    assert!(view.privileges_on(BucketId(4)).allow(Privilege::Scan));
+    assert!(!view.privileges_on(BucketId(4)).allow(Privilege::Write));
+    assert!(view.privileges_on(BucketId(1)).is_empty());
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_view_is_kept_while_neither_the_catalog_nor_the_users_are_others() {
     assert!(!Arc::ptr_eq(&first, &other));
     // A plan is kept by the identity of its objects.
     let id = IndexId(1);
-    assert!(Arc::ptr_eq(&first.shown().indexes[&id], &catalog_then.indexes[&id]));
+    assert!(Arc::ptr_eq(&first.visible_catalog().indexes[&id], &catalog_then.indexes[&id]));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_check_of_a_prepared_statement_takes_less_than_a_microsecond() {
         };
         let check = || {
             let found = still_valid(&users, &who, 0).expect("the user is there");
-            cell.get(&catalog, &users, found).on(BucketId(1)).allow(Privilege::Scan)
+            cell.get(&catalog, &users, found).privileges_on(BucketId(1)).allow(Privilege::Scan)
         };
         // A machine that is slow is so for the look-up of a name too.
         let look_up = || users.by_name.contains_key(std::hint::black_box(&user.name));

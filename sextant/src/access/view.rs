@@ -1,9 +1,10 @@
 //! The part of the cluster that one user may see.
 //!
-//! A view is computed from one catalog and one state of the users, and again when either has
-//! changed; both are shared values, so two comparisons of pointers detect that. The filtered
-//! catalog shares its objects with the whole catalog. A plan of a prepared statement stays valid as
-//! long as its objects are unchanged, so changes of other objects do not affect it.
+//! A view is computed from one catalog and one set of users. It is computed again when either of
+//! them has changed, which two comparisons of pointers detect, since both are shared values. The
+//! filtered catalog shares its objects with the full catalog, so an object that has not changed
+//! is the same object in the next view. The plan of a prepared statement therefore stays valid
+//! while other objects change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,15 +14,14 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, UserId};
 use proto::model::users::{Privilege, Privileges, User, Users};
 
-/// The part of the catalog that a user may see, computed from one catalog and one state of the
-/// users.
+/// The part of the catalog that a user may see, computed from one catalog and one set of users.
 pub(super) struct View {
-    /// The whole catalog.
+    /// The full catalog, not filtered for the user.
     catalog: Arc<Catalog>,
     users: Arc<Users>,
-    /// The user whose view it is.
+    /// The user that has this view.
     pub(super) user: Arc<User>,
-    /// The data set of each bucket that is a version of one.
+    /// The data set of each bucket that holds a version of a data set.
     data_sets: BTreeMap<BucketId, BucketId>,
     shown: OnceLock<Arc<Catalog>>,
     monitored: OnceLock<Arc<Catalog>>,
@@ -42,42 +42,44 @@ impl View {
         }
     }
 
-    fn is_of(&self, catalog: &Arc<Catalog>, users: &Arc<Users>) -> bool {
+    /// Returns true if the view was computed from this catalog and these users.
+    fn is_computed_from(&self, catalog: &Arc<Catalog>, users: &Arc<Users>) -> bool {
         Arc::ptr_eq(&self.catalog, catalog) && Arc::ptr_eq(&self.users, users)
     }
 
-    /// Returns the bucket under which users know a bucket: the data set of a version, and otherwise
-    /// the bucket itself.
+    /// Returns the bucket by whose name users know `bucket`: for a version of a data set the data
+    /// set, otherwise `bucket` itself.
     pub(super) fn user_bucket(&self, bucket: BucketId) -> BucketId {
         *self.data_sets.get(&bucket).unwrap_or(&bucket)
     }
 
-    /// Returns the user's privileges on a bucket; those on its data set, if the bucket is a
-    /// version.
-    pub(super) fn on(&self, bucket: BucketId) -> Privileges {
-        self.user.grants.on(self.user_bucket(bucket))
+    /// Returns the user's privileges on a bucket. For a version of a data set, these are the
+    /// privileges on the data set.
+    pub(super) fn privileges_on(&self, bucket: BucketId) -> Privileges {
+        self.user.grants.on_bucket(self.user_bucket(bucket))
     }
 
-    /// Returns the catalog of the buckets on which the user has a privilege.
-    pub(super) fn shown(&self) -> &Arc<Catalog> {
+    /// Returns the catalog with only the buckets on which the user has a privilege.
+    pub(super) fn visible_catalog(&self) -> &Arc<Catalog> {
         self.shown.get_or_init(|| self.with_buckets(|privileges| !privileges.is_empty()))
     }
 
-    /// Returns the catalog of the buckets whose figures the user may see.
-    pub(super) fn monitored(&self) -> &Arc<Catalog> {
+    /// Returns the catalog with only the buckets whose figures the user may see.
+    pub(super) fn monitored_catalog(&self) -> &Arc<Catalog> {
         self.monitored
             .get_or_init(|| self.with_buckets(|privileges| privileges.allow(Privilege::Monitor)))
     }
 
-    /// Returns the part of a catalog that the user may see. `catalog` may be older than that of the
-    /// view.
-    pub(super) fn shown_of(&self, catalog: &Arc<Catalog>) -> Arc<Catalog> {
+    /// Returns the part of `catalog` that the user may see. `catalog` may be older than the
+    /// catalog of the view.
+    pub(super) fn visible_part_of(&self, catalog: &Arc<Catalog>) -> Arc<Catalog> {
         match Arc::ptr_eq(&self.catalog, catalog) {
-            true => Arc::clone(self.shown()),
-            false => Arc::clone(Self::new(catalog, &self.users, &self.user).shown()),
+            true => Arc::clone(self.visible_catalog()),
+            false => Arc::clone(Self::new(catalog, &self.users, &self.user).visible_catalog()),
         }
     }
 
+    /// Returns the catalog with only the buckets for whose privileges `seen` returns true.
     fn with_buckets(&self, seen: impl Fn(Privileges) -> bool) -> Arc<Catalog> {
         let grants = &self.user.grants;
         if seen(grants.all) {
@@ -92,8 +94,8 @@ impl View {
     }
 }
 
-/// Returns a catalog that contains only these buckets, their indexes, and no information about
-/// other objects.
+/// Returns a catalog that contains only these buckets and their indexes, without information
+/// about other objects.
 fn restricted(whole: &Catalog, buckets: &BTreeSet<BucketId>) -> Catalog {
     let named = |id: &BucketId| buckets.contains(id);
     let of_named = |index: &&proto::model::index::IndexInfo| named(&index.bucket);
@@ -108,23 +110,24 @@ fn restricted(whole: &Catalog, buckets: &BTreeSet<BucketId>) -> Catalog {
         cas: whole.cas,
         cluster: whole.cluster,
         newest_index: whole.newest_index,
-        bucket_ids: chosen(&whole.bucket_ids, named),
+        bucket_ids: filtered_map(&whole.bucket_ids, named),
         dropped_buckets: Vec::new(),
-        buckets: chosen(&whole.buckets, named),
+        buckets: filtered_map(&whole.buckets, named),
         nodes: whole.nodes.clone(),
         draining: whole.draining.clone(),
         removed: whole.removed.clone(),
         ended_moves: whole.ended_moves.iter().filter(|ended| kept(&ended.index)).cloned().collect(),
-        copies: chosen(&whole.copies, named),
-        generations: chosen(&whole.generations, |id| kept(&id.index)),
-        newest_generations: chosen(&whole.newest_generations, kept),
-        data_sets: chosen(&whole.data_sets, named),
-        slice_bytes_max: chosen(&whole.slice_bytes_max, kept),
+        copies: filtered_map(&whole.copies, named),
+        generations: filtered_map(&whole.generations, |id| kept(&id.index)),
+        newest_generations: filtered_map(&whole.newest_generations, kept),
+        data_sets: filtered_map(&whole.data_sets, named),
+        slice_bytes_max: filtered_map(&whole.slice_bytes_max, kept),
         indexes,
     }
 }
 
-fn chosen<K: Ord + Clone, V: Clone>(
+/// Returns the entries of a map for whose keys `is_chosen` returns true.
+fn filtered_map<K: Ord + Clone, V: Clone>(
     all: &BTreeMap<K, V>,
     is_chosen: impl Fn(&K) -> bool,
 ) -> BTreeMap<K, V> {
@@ -132,13 +135,13 @@ fn chosen<K: Ord + Clone, V: Clone>(
     chosen.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// The newest view of one user, for all its sessions and requests.
+/// A cell with the newest view of one user, shared by all sessions and requests of the user.
 #[derive(Default)]
 pub(super) struct ViewCell(ArcSwapOption<View>);
 
 impl ViewCell {
-    /// Returns the user's view of a catalog and a state of the users; computes it if the stored one
-    /// is of others.
+    /// Returns the user's view of this catalog and these users. Computes the view if the stored
+    /// one belongs to another catalog or other users.
     pub(super) fn get(
         &self,
         catalog: &Arc<Catalog>,
@@ -146,7 +149,7 @@ impl ViewCell {
         user: &Arc<User>,
     ) -> Arc<View> {
         if let Some(view) = &*self.0.load()
-            && view.is_of(catalog, users)
+            && view.is_computed_from(catalog, users)
         {
             return Arc::clone(view);
         }
@@ -156,13 +159,14 @@ impl ViewCell {
     }
 }
 
-/// The views of users. A view outlives a request, because a user of gRPC has no session.
+/// The stored views, by user. A view outlives a request, so that the next gRPC request of the
+/// user, which has no session, need not compute it again.
 #[derive(Default)]
 pub(super) struct Views(Mutex<BTreeMap<UserId, Arc<ViewCell>>>);
 
-/// The number of users above which the views of users without sessions and requests are dropped:
-/// all users that a cluster can have. Together their catalogs have no more buckets than the limit
-/// of grants.
+/// The maximum number of stored views before the views of users without sessions and requests are
+/// dropped. It is the number of users that a cluster can have. Together the filtered catalogs
+/// have no more buckets than the limit of grants.
 const CELLS_KEPT: usize = 1_024;
 
 impl Views {
@@ -172,7 +176,7 @@ impl Views {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Returns the view of a user.
+    /// Returns the cell with the view of a user.
     pub(super) fn of(&self, user: UserId) -> Arc<ViewCell> {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cell) = cells.get(&user) {

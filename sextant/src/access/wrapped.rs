@@ -1,5 +1,5 @@
-//! Transactions, leases and scans of a user. Each step checks the user's rights, so a withdrawn
-//! grant ends them.
+//! Wrappers of a user's transactions, leases and scans, which check the user's rights at each
+//! step. A withdrawn grant therefore ends them.
 
 use std::sync::Arc;
 
@@ -9,30 +9,32 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
 use proto::model::users::Privilege;
 use proto::rpc::api::{CheckedWrites, Decision, WriteReply};
-use proto::rpc::scan::OwnView;
+use proto::rpc::scan::UncommittedView;
 use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
 
 use super::open::{BatchSource, BucketTransaction, EpochPin};
 use super::rights::{READ_OR_WRITE, Rights};
 
-/// A transaction of a user in a bucket.
+/// A user's transaction in a bucket, which checks the user's rights at each step.
 pub(super) struct AuthorizedTransaction {
     inner: Arc<dyn BucketTransaction>,
     rights: Arc<Rights>,
 }
 
 impl AuthorizedTransaction {
-    /// Wraps a transaction, which then checks the user's rights at each step.
+    /// Wraps a transaction so that each step checks the user's rights.
     pub(super) fn new(inner: Arc<dyn BucketTransaction>, rights: Arc<Rights>) -> Self {
         Self { inner, rights }
     }
 
-    /// Checks that the user may still write. The user knows the bucket already, so the refusal
-    /// names it. It must also differ from the loss of the bucket, which would make the outcome of a
-    /// commit unknown.
-    fn may_write(&self) -> Result<()> {
-        self.rights.on(Privilege::Write, self.inner.bucket().id).map_err(|error| match error.code {
+    /// Returns an error if the user may no longer write. The error names the bucket, which the
+    /// user knows already. The error must differ from the one for a lost bucket, which would make
+    /// the outcome of a commit unknown.
+    fn check_may_write(&self) -> Result<()> {
+        self.rights.check_on(Privilege::Write, self.inner.bucket().id).map_err(|error| match error
+            .code
+        {
             ErrorCode::Unknown => {
                 let what = "the privileges on a bucket of the transaction were withdrawn";
                 Error::new(ErrorCode::NotAllowed, what).with_hint("roll the transaction back")
@@ -52,8 +54,8 @@ impl BucketTransaction for AuthorizedTransaction {
         self.inner.bucket()
     }
 
-    fn own(&self) -> Option<OwnView> {
-        self.inner.own()
+    fn own_changes(&self) -> Option<UncommittedView> {
+        self.inner.own_changes()
     }
 
     fn check(&self) -> Result<()> {
@@ -61,12 +63,12 @@ impl BucketTransaction for AuthorizedTransaction {
     }
 
     async fn write(&self, snapshot: Option<Epoch>, writes: CheckedWrites) -> Result<u64> {
-        self.may_write()?;
+        self.check_may_write()?;
         self.inner.write(snapshot, writes).await
     }
 
-    async fn back_to(&self, place: TransactionPlace) -> Result<()> {
-        self.inner.back_to(place).await
+    async fn rollback_to(&self, place: TransactionPlace) -> Result<()> {
+        self.inner.rollback_to(place).await
     }
 
     async fn commit(
@@ -74,7 +76,7 @@ impl BucketTransaction for AuthorizedTransaction {
         snapshot: Option<Epoch>,
         participants: &[BucketId],
     ) -> Result<WriteReply> {
-        self.may_write()?;
+        self.check_may_write()?;
         self.inner.commit(snapshot, participants).await
     }
 
@@ -84,18 +86,18 @@ impl BucketTransaction for AuthorizedTransaction {
         joint: TransactionId,
         participants: &[BucketId],
     ) -> Result<u64> {
-        self.may_write()?;
+        self.check_may_write()?;
         self.inner.prepare(snapshot, joint, participants).await
     }
 
     /// Forwards the decision without a check of rights: the deciding bucket has already committed
-    /// or not, and the other buckets follow.
+    /// or rolled back, and the other buckets must do the same.
     async fn decide(&self, joint: TransactionId, decision: Decision) -> Result<WriteReply> {
         self.inner.decide(joint, decision).await
     }
 }
 
-/// A lease of a user on an epoch.
+/// A user's lease on an epoch, which checks the user's rights when it is used.
 pub(super) struct AuthorizedPin {
     inner: Box<dyn EpochPin>,
     rights: Arc<Rights>,
@@ -103,9 +105,9 @@ pub(super) struct AuthorizedPin {
 }
 
 impl AuthorizedPin {
-    /// Wraps a lease, which checks the user's rights when it is used.
+    /// Wraps a lease so that each use checks the user's rights.
     pub(super) fn new(inner: Box<dyn EpochPin>, rights: Arc<Rights>) -> Result<Self> {
-        let catalog = rights.view()?.shown_of(&inner.catalog());
+        let catalog = rights.view()?.visible_part_of(&inner.catalog());
         Ok(Self { inner, rights, catalog })
     }
 }
@@ -121,13 +123,13 @@ impl EpochPin for AuthorizedPin {
     }
 
     async fn pin_at(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>> {
-        self.rights.one_of(&READ_OR_WRITE, bucket)?;
+        self.rights.check_any_on(&READ_OR_WRITE, bucket)?;
         let pin = self.inner.pin_at(bucket, timeout_ms).await?;
         Ok(Box::new(Self::new(pin, Arc::clone(&self.rights))?))
     }
 }
 
-/// The batches of a user's scan.
+/// A user's scan, which checks the user's rights at each batch.
 pub(super) struct AuthorizedBatches {
     inner: Box<dyn BatchSource>,
     rights: Arc<Rights>,
@@ -135,7 +137,7 @@ pub(super) struct AuthorizedBatches {
 }
 
 impl AuthorizedBatches {
-    /// Wraps a scan of an index of `bucket`, which then checks the user's rights at each batch.
+    /// Wraps a scan of an index of `bucket` so that each batch checks the user's rights.
     pub(super) fn new(inner: Box<dyn BatchSource>, rights: Arc<Rights>, bucket: BucketId) -> Self {
         Self { inner, rights, bucket }
     }
@@ -148,7 +150,7 @@ impl BatchSource for AuthorizedBatches {
     }
 
     async fn next(&mut self) -> Result<Option<ScanBatch>> {
-        self.rights.on(Privilege::Scan, self.bucket)?;
+        self.rights.check_on(Privilege::Scan, self.bucket)?;
         self.inner.next().await
     }
 

@@ -1,4 +1,4 @@
-//! The handle for one change of documents.
+//! The handle that permits one change of documents.
 
 use std::sync::Arc;
 
@@ -16,24 +16,24 @@ use super::calls::Access;
 use super::open::BucketTransaction;
 use super::wrapped::AuthorizedTransaction;
 
-/// A handle for one change of a bucket's documents, which its principal may make now. The next
-/// change needs another handle, and so another check.
+/// A handle that permits one change of a bucket's documents. It exists only if the principal may
+/// make this change now. The next change needs a new handle, and therefore a new check.
 pub struct Writer<'a> {
     access: &'a Access,
     bucket: &'a Arc<BucketInfo>,
 }
 
 impl Access {
-    /// Returns the handle for one change of a bucket's documents; an error unless the principal may
-    /// write them.
+    /// Returns the handle for one change of a bucket's documents. Returns an error unless the
+    /// principal may write these documents.
     pub fn writer<'a>(&'a self, bucket: &'a Arc<BucketInfo>) -> Result<Writer<'a>> {
-        self.may(Privilege::Write, bucket.id)?;
+        self.check_privilege(Privilege::Write, bucket.id)?;
         Ok(Writer { access: self, bucket })
     }
 }
 
 impl Writer<'_> {
-    /// Writes documents atomically; they are durable when it returns.
+    /// Writes documents atomically. They are durable when this method returns.
     pub async fn write(self, writes: CheckedWrites) -> Result<WriteReply> {
         self.access.cluster.write(self.bucket, writes).await
     }
@@ -53,7 +53,7 @@ impl Writer<'_> {
         })
     }
 
-    /// Returns the end of the bucket's durable history, after which a producer continues.
+    /// Returns the end of the bucket's durable history, from which a producer continues.
     pub async fn positions(self) -> Result<Cut> {
         self.access.cluster.positions(self.bucket).await
     }

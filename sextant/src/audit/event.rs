@@ -1,4 +1,4 @@
-//! Events of the audit, and the protocols by which requests arrive.
+//! The kinds of events in the audit, and the protocols by which requests arrive.
 
 /// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum EventKind {
 
 /// The protocol of the port at which a request arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum PortProtocol {
     /// The SQL port.
     Sql,
     /// The gRPC port.
@@ -44,7 +44,7 @@ impl EventKind {
     }
 }
 
-impl Door {
+impl PortProtocol {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Sql => "sql",

@@ -1,9 +1,9 @@
 //! Describes the nodes of the cluster and the places of its data as facts, and finds the facts that
 //! differ between two catalogs.
 //!
-//! A fact has an object and a value. A change of a fact has the values before and after it: the
-//! value before is absent if the fact is new, the value after if the fact no longer holds. Objects
-//! have the names that users know, so a fact is about the object with the name at that time.
+//! A fact has an object and a value. A change of a fact has the value before and the value after.
+//! The value before is absent for a new fact; the value after is absent if the fact is no longer
+//! true. An object has the name by which users know it at that time.
 //!
 //! | object | value |
 //! |---|---|
@@ -34,11 +34,11 @@ use serde::{Deserialize, Serialize};
 use super::event::EventKind;
 
 /// The maximum number of slices or vbuckets that are listed when an object is created or dropped.
-/// Of an object with more, only their number and the nodes are logged, so that long lines do not
-/// displace other lines of the file.
+/// For an object with more, only their number and the nodes are logged, since a long line would
+/// displace many other lines of the file.
 const PARTS_LISTED_MAX: usize = 64;
 
-/// The facts that a catalog contains, by object.
+/// The facts that a catalog contains, by the name of the object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Facts {
     /// See [`Catalog::cas`].
@@ -66,20 +66,26 @@ pub(super) struct FactChange {
 }
 
 impl Facts {
-    /// Returns the facts of a catalog. The time grows with the size of the catalog.
+    /// Returns the facts of a catalog. The duration is proportional to the size of the catalog.
     pub(super) fn of(catalog: &Catalog) -> Self {
         let mut facts = Self { cas: catalog.cas, cluster: catalog.cluster, ..Self::default() };
-        facts.nodes =
-            catalog.nodes.keys().map(|id| (format!("node {id}"), node(catalog, *id))).collect();
+        facts.nodes = catalog
+            .nodes
+            .keys()
+            .map(|id| (format!("node {id}"), node_text(catalog, *id)))
+            .collect();
         for info in catalog.indexes.values() {
-            let name = index(info);
+            let name = index_object(info);
             facts
                 .others
                 .insert(format!("serving generation of {name}"), info.generation.to_string());
             facts.add_index(name, info);
         }
         for info in catalog.generations.values() {
-            facts.add_index(format!("generation {} of {}", info.generation, index(info)), info);
+            facts.add_index(
+                format!("generation {} of {}", info.generation, index_object(info)),
+                info,
+            );
         }
         for info in catalog.buckets.values() {
             facts.add_bucket(catalog, info);
@@ -99,7 +105,7 @@ impl Facts {
         let name = format!("bucket \"{}\"", info.name);
         if let Some(of) = catalog.copies.get(&info.id) {
             // The leading copy owns all vbuckets.
-            self.others.insert(format!("copies of {name}"), copies(of));
+            self.others.insert(format!("copies of {name}"), copies_text(of));
         } else if let Some((_, _, version)) = catalog.version(info.id) {
             let holders = version.partitions.iter().map(|partition| partition.holders.clone());
             self.buckets.insert(name, holders.collect());
@@ -116,7 +122,7 @@ impl Facts {
     }
 }
 
-/// Returns the outcomes of the ended moves that the catalog still contains.
+/// Returns the outcomes of those ended moves that the catalog still contains.
 pub(super) fn ends(catalog: &Catalog) -> Ends {
     let end = |undone: Option<&String>| match undone {
         None => "done".to_owned(),
@@ -125,13 +131,13 @@ pub(super) fn ends(catalog: &Catalog) -> Ends {
     catalog.ended_moves.iter().map(|ended| (ended.was.id, end(ended.undone.as_ref()))).collect()
 }
 
-/// Returns the facts that differ, those about nodes first.
+/// Returns the facts that differ between `before` and `after`. Facts about nodes come first.
 pub(super) fn changes(before: &Facts, after: &Facts, ends: &Ends) -> Vec<FactChange> {
     let mut found = FactChanges::default();
-    found.values(EventKind::Node, &before.nodes, &after.nodes);
-    found.places("slice", &before.indexes, &after.indexes);
-    found.places("vbucket", &before.buckets, &after.buckets);
-    found.values(EventKind::Move, &before.others, &after.others);
+    found.add_value_changes(EventKind::Node, &before.nodes, &after.nodes);
+    found.add_place_changes("slice", &before.indexes, &after.indexes);
+    found.add_place_changes("vbucket", &before.buckets, &after.buckets);
+    found.add_value_changes(EventKind::Move, &before.others, &after.others);
     let is_same = |id: &&MoveId| before.moves.get(id) == after.moves.get(id);
     for id in union(&before.moves, &after.moves).into_iter().filter(|id| !is_same(id)) {
         let end = || ends.get(id).cloned().unwrap_or_else(|| "ended".to_owned());
@@ -141,6 +147,7 @@ pub(super) fn changes(before: &Facts, after: &Facts, ends: &Ends) -> Vec<FactCha
     found.0
 }
 
+/// A list of changed facts, to which comparisons add.
 #[derive(Default)]
 struct FactChanges(Vec<FactChange>);
 
@@ -149,7 +156,8 @@ impl FactChanges {
         self.0.push(FactChange { what, of, was, is });
     }
 
-    fn values(
+    /// Adds the facts with one text as value that differ between two maps.
+    fn add_value_changes(
         &mut self,
         what: EventKind,
         before: &BTreeMap<String, String>,
@@ -163,7 +171,8 @@ impl FactChanges {
         }
     }
 
-    fn places(
+    /// Adds the slices or vbuckets (`part`) whose nodes differ between two maps.
+    fn add_place_changes(
         &mut self,
         part: &str,
         before: &BTreeMap<String, Vec<Vec<NodeId>>>,
@@ -176,11 +185,11 @@ impl FactChanges {
                     let parts = was.iter().zip(is).enumerate().filter(|(_, (was, is))| was != is);
                     for (n, (was, is)) in parts {
                         let of = format!("{part} {n} of {of}");
-                        self.add(EventKind::Move, of, Some(list(was)), Some(list(is)));
+                        self.add(EventKind::Move, of, Some(node_list(was)), Some(node_list(is)));
                     }
                 }
                 (was, is) => {
-                    let all = |on: &Vec<Vec<NodeId>>| places(part, on);
+                    let all = |on: &Vec<Vec<NodeId>>| places_text(part, on);
                     self.add(EventKind::Move, of.clone(), was.map(all), is.map(all));
                 }
             }
@@ -193,7 +202,9 @@ fn union<'a, K: Ord, V>(before: &'a BTreeMap<K, V>, after: &'a BTreeMap<K, V>) -
     before.keys().chain(after.keys()).collect()
 }
 
-fn node(catalog: &Catalog, id: NodeId) -> String {
+/// Returns the text of a fact about a node: its role, address, zone, and whether it is being
+/// drained.
+fn node_text(catalog: &Catalog, id: NodeId) -> String {
     let node = &catalog.nodes[&id];
     let zone = match &*node.zone {
         "" => String::new(),
@@ -203,32 +214,38 @@ fn node(catalog: &Catalog, id: NodeId) -> String {
     format!("{} at {}{zone}{draining}", node.role.name(), node.address)
 }
 
-fn index(info: &IndexInfo) -> String {
+/// Returns the name of an index as the object of a fact.
+fn index_object(info: &IndexInfo) -> String {
     format!("index \"{}\"", info.spec.name)
 }
 
-fn places(part: &str, on: &[Vec<NodeId>]) -> String {
+/// Returns a text with the nodes of each slice or vbucket.
+fn places_text(part: &str, on: &[Vec<NodeId>]) -> String {
     if on.len() > PARTS_LISTED_MAX {
         let nodes: BTreeSet<NodeId> = on.iter().flatten().copied().collect();
-        return format!("{} {part}s on {}", on.len(), list(nodes.iter()));
+        return format!("{} {part}s on {}", on.len(), node_list(nodes.iter()));
     }
     let all = on.iter().enumerate();
-    let texts: Vec<String> = all.map(|(n, nodes)| format!("{n} on {}", list(nodes))).collect();
+    let texts: Vec<String> = all.map(|(n, nodes)| format!("{n} on {}", node_list(nodes))).collect();
     texts.join("; ")
 }
 
-fn list<'a>(nodes: impl IntoIterator<Item = &'a NodeId>) -> String {
+/// Returns the numbers of nodes as text, separated by commas.
+fn node_list<'a>(nodes: impl IntoIterator<Item = &'a NodeId>) -> String {
     let texts: Vec<String> = nodes.into_iter().map(NodeId::to_string).collect();
     if texts.is_empty() { "no node".to_owned() } else { texts.join(", ") }
 }
 
+/// Returns the text `from A to B` for two nodes; an absent node is left out.
 fn from_to(from: Option<NodeId>, to: Option<NodeId>) -> String {
     let ends = [("from", from), ("to", to)];
     let texts = ends.iter().filter_map(|(word, node)| Some(format!("{word} {}", (*node)?)));
     texts.collect::<Vec<_>>().join(" ")
 }
 
-fn copies(copies: &Copies) -> String {
+/// Returns a text about the copies of an embedded bucket: which node leads, which are in sync,
+/// which join.
+fn copies_text(copies: &Copies) -> String {
     let followers = copies.in_sync.iter().filter(|node| **node != copies.leader);
     let followers = followers.map(|node| format!(", {node} in sync"));
     let joining = copies.joining.iter().map(|node| format!(", {node} joining"));

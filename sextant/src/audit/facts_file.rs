@@ -1,8 +1,9 @@
-//! The file with the facts that the audit has written last. After a start, the first catalog is
-//! compared with them.
+//! The file with the facts that the audit has written last. After a start, the facts of the first
+//! catalog are compared with it.
 //!
-//! The file is written after the lines of the audit, so a crash between the two has the effect that
-//! lines are written twice. A file that cannot be used is logged, and all facts are written again.
+//! The lines of the audit are written first and this file afterwards. After a crash between the
+//! two, some lines are therefore written twice. If the file cannot be used, that is logged, and
+//! all facts are written again.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
-//! The files of the audit: `audit.jsonl` and `refused.jsonl`. A file that has half of its space is
-//! renamed to `audit.1.jsonl` or `refused.1.jsonl` and keeps the older lines.
+//! The files of the audit: `audit.jsonl` and `refused.jsonl`. A file that has reached half of the
+//! size limit is renamed to `audit.1.jsonl` or `refused.1.jsonl` and keeps the older lines.
 //!
-//! A file is reopened for each batch of lines, so that a tool may move it away at any time. A batch
-//! that could not be written completely is removed. A line that a crash has cut remains in the
-//! file, and a line break is written before the next line.
+//! A file is reopened for each batch of lines, so that a tool may move it away at any time. A
+//! batch that could not be written completely is removed. A line that a crash has cut off remains
+//! in the file; a line break separates it from the next line.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,8 @@ pub(super) struct AuditFile {
 }
 
 impl AuditFile {
-    /// Returns the two files of a name, whose sizes together are at most `bytes_max`.
+    /// Returns the pair of files with a name. The sizes of the two files together are at most
+    /// `bytes_max`.
     pub(super) fn new(env: &Env, dir: &Path, name: &str, bytes_max: u64) -> Self {
         let (path, older) =
             (dir.join(format!("{name}.jsonl")), dir.join(format!("{name}.1.jsonl")));
@@ -31,7 +32,7 @@ impl AuditFile {
         Self { env, dir, path, older, bytes_max: bytes_max / 2 }
     }
 
-    /// Creates the directory, with permissions by which only the owner may read the files. Blocks
+    /// Creates the directory with permissions by which only its owner may read the files. Blocks
     /// the thread.
     pub(super) fn prepare(&self) -> Result<()> {
         let fs = &*self.env.fs;
@@ -41,15 +42,16 @@ impl AuditFile {
             let there = files.into_iter().filter(|path| fs.exists(path));
             there.into_iter().try_for_each(|path| fs.make_private(path))
         };
-        prepare().map_err(|error| self.failed(error))
+        prepare().map_err(|error| self.write_error(error))
     }
 
     /// Appends lines durably, all of them or none. Blocks the thread.
     pub(super) fn append(&self, lines: &str) -> Result<()> {
-        self.write(&*self.env.fs, lines.as_bytes()).map_err(|error| self.failed(error))
+        self.write(&*self.env.fs, lines.as_bytes()).map_err(|error| self.write_error(error))
     }
 
-    fn failed(&self, error: io::Error) -> Error {
+    /// Returns an error of the file system with the path of the audit file.
+    fn write_error(&self, error: io::Error) -> Error {
         let what = format!("writing the audit {}", self.path.display());
         Error::from(error).context(what).with_hint(
             "statements that have to be in the audit are refused until it can be written",
@@ -57,7 +59,7 @@ impl AuditFile {
     }
 
     fn write(&self, fs: &dyn FileSystem, lines: &[u8]) -> io::Result<()> {
-        // An empty file would push the older lines out for nothing.
+        // The rename of an empty file would delete the older lines without a benefit.
         let is_full = || -> io::Result<bool> {
             let len = fs.open(&self.path, OpenMode::Read)?.len()?;
             Ok(len > 0 && len + lines.len() as u64 > self.bytes_max)

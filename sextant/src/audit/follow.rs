@@ -1,21 +1,22 @@
-//! Writes a line for each change of the nodes and of the places of data, whether an operator, the
-//! leading coordinator or a node has caused it.
+//! A task that writes an audit line for each change of the nodes and of the places of data. An
+//! operator, the leading coordinator or a node may have caused the change.
 //!
 //! A follower watches the catalog of its coordinator and compares the facts of each catalog with
-//! the facts that it has written last ([`super::facts`]). The latter are stored in a file
-//! ([`super::facts_file`]), with which a restarted follower continues: a coordinator that replays
-//! its log writes no line twice, and a coordinator that was down or starts from a snapshot writes
-//! the changes when it receives them.
+//! the facts that were written last ([`super::facts`]). A restarted follower continues with the
+//! last written facts, which are stored in a file ([`super::facts_file`]): a coordinator that
+//! replays its log writes no line twice, and a coordinator that was down or starts from a
+//! snapshot writes the changes when it receives them.
 //!
-//! - A watch skips catalogs, and the follower compares at most a tenth of the time, with pauses of
-//!   a second at most. So changes in quick succession are written as one, and a change that is
-//!   undone before the next comparison is not written.
-//! - A catalog with a lower `cas` than the last written one is left out: the member replays its
-//!   log, or lags. The facts of a restored older copy are written once `--skip-epochs`, with which
-//!   it continues, has raised its `cas` above all known ones. - The facts of another cluster are
-//!   written completely. - Lines that could not be written are retried before the next comparison.
-//!   After a crash between lines and the file of facts, lines are written once more, or not
-//!   corrected if the change was undone meanwhile.
+//! - A watch may skip catalogs. The follower spends at most a tenth of its time on comparisons,
+//!   and pauses for a second at most. Changes in quick succession are therefore written as one,
+//!   and a change that is undone before the next comparison is not written.
+//! - A catalog with a lower `cas` than the last written one is ignored, because the coordinator
+//!   replays its log, or lags. A coordinator that continues from a restored older copy runs with
+//!   `--skip-epochs`, which raises its `cas` above all known ones. Its facts are written from
+//!   then on. - If the catalog belongs to another cluster than the stored facts, all of its facts
+//!   are written. - Lines that could not be written are retried before the next comparison. After
+//!   a crash between the lines and the file of facts, the lines are written once more. If the
+//!   change was undone meanwhile, no line says so.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -45,11 +46,11 @@ pub type FindCoordinator = Arc<dyn Fn() -> Arc<dyn CoordinatorApi> + Send + Sync
 pub(super) struct Follower {
     audit: Arc<AuditFiles>,
     coordinator: FindCoordinator,
-    /// The facts that were written last or are being written.
+    /// The facts that were written last, or that are being written at present.
     told: Facts,
-    /// The changes that led to these facts and have no line yet.
+    /// The changes that led to the facts in `told` and have no line yet.
     untold: Vec<FactChange>,
-    /// False if the file of facts is older than `told`.
+    /// False if the file of facts is older than the facts in `told`.
     is_kept: bool,
     /// The duration of the last comparison.
     compared: Duration,
@@ -63,6 +64,8 @@ impl Follower {
         Self { audit, coordinator, told, untold, is_kept, compared }
     }
 
+    /// Follows the catalog until the task is dropped. After each failure, the watch is started
+    /// again.
     pub(super) async fn run(mut self) -> Infallible {
         let mut retry = Retry::doubling(PAUSES.0, PAUSES.1);
         loop {
@@ -79,23 +82,23 @@ impl Follower {
         }
     }
 
-    /// Runs one watch, from its beginning to its end.
+    /// Watches the catalog until the watch ends, and writes the changes of each catalog.
     async fn watch(&mut self, retry: &mut Retry) -> Result<()> {
         let mut messages = (self.coordinator)().watch(WatchKind::Catalog).await?;
         while let Some(message) = messages.next().await {
             let WatchMessage::Catalog(catalog) = message? else {
                 return Err(Error::internal("a watch of the catalog was sent something else"));
             };
-            self.take(catalog).await?;
+            self.write_changes(catalog).await?;
             retry.reset();
             sleep((self.compared * PAUSE_FOLD).min(PAUSE_MAX)).await;
         }
         Ok(())
     }
 
-    /// Writes the changes between the last facts and those of a catalog.
-    pub(super) async fn take(&mut self, catalog: Arc<Catalog>) -> Result<()> {
-        self.finish().await?;
+    /// Writes the changes between the facts written last and the facts of a catalog.
+    pub(super) async fn write_changes(&mut self, catalog: Arc<Catalog>) -> Result<()> {
+        self.write_pending().await?;
         let is_another = self.told.cluster.is_some()
             && catalog.cluster.is_some()
             && self.told.cluster != catalog.cluster;
@@ -113,13 +116,13 @@ impl Follower {
         self.compared = began.elapsed();
         self.is_kept &= found.is_empty();
         (self.told, self.untold) = (facts, found);
-        self.finish().await
+        self.write_pending().await
     }
 
-    /// Writes the remaining lines about the present facts and then stores the facts. A later
-    /// catalog therefore never cancels a pending line.
-    async fn finish(&mut self) -> Result<()> {
-        self.audit.tell(&mut self.untold, &self.told).await?;
+    /// Writes the lines that are still missing about the facts in `told`, then stores these facts
+    /// in the file. A later catalog therefore never cancels a missing line.
+    async fn write_pending(&mut self) -> Result<()> {
+        self.audit.write_facts(&mut self.untold, &self.told).await?;
         if !self.is_kept {
             self.audit.facts.write(self.told.clone()).await?;
             self.is_kept = true;

@@ -1,4 +1,4 @@
-//! Entry points for fuzzers of the file of facts.
+//! Entry points for fuzzers of the file audit.facts.
 
 use proto::model::catalog::Catalog;
 
@@ -11,7 +11,7 @@ pub fn facts(data: &[u8]) {
     FILE.fuzz(data);
 }
 
-/// Returns the bytes of a file with the facts of a catalog.
+/// Returns the bytes of a file audit.facts with the facts of a catalog.
 pub fn sample_of_facts(catalog: &Catalog) -> Vec<u8> {
     FILE.encode(&Facts::of(catalog)).expect("facts can be encoded")
 }

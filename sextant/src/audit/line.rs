@@ -26,7 +26,7 @@ use proto::model::identity::ClusterId;
 use proto::model::ids::NodeId;
 use serde::Serialize;
 
-use super::event::{Door, EventKind};
+use super::event::{EventKind, PortProtocol};
 use crate::dates;
 use crate::principal::{Principal, Proof};
 
@@ -44,21 +44,22 @@ pub(super) enum Outcome {
     Unknown,
     /// Unknown, because the client went away before the outcome.
     Left,
-    /// This number of refusals and failed log-ins were omitted.
+    /// A count of refusals and failed log-ins that have no line of their own.
     LeftOut(u64),
 }
 
-/// The sender of a request.
+/// The sender of a request, as the fields of a line describe it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Requester {
     pub(super) user: Option<String>,
     pub(super) by: Option<String>,
     pub(super) from: Option<SocketAddr>,
-    pub(super) door: Option<Door>,
+    pub(super) door: Option<PortProtocol>,
 }
 
 impl Requester {
-    pub(super) fn of(principal: &Principal, door: Door) -> Self {
+    /// Returns the description of a principal whose request arrived by this protocol.
+    pub(super) fn of(principal: &Principal, door: PortProtocol) -> Self {
         let door = Some(door);
         match principal {
             Principal::Trusted => {
@@ -90,7 +91,7 @@ pub(super) struct Line {
     pub(super) fact: Option<Fact>,
 }
 
-/// A changed fact, with the catalog that contains the change.
+/// A changed fact, with the cluster and the `cas` of the catalog that contains the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fact {
     pub(super) cluster: Option<ClusterId>,
@@ -100,8 +101,9 @@ pub(super) struct Fact {
     pub(super) is: Option<String>,
 }
 
+/// The JSON object of a line, with the fields that are absent left out.
 #[derive(Serialize)]
-struct Json<'a> {
+struct LineJson<'a> {
     at: String,
     node: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -147,7 +149,7 @@ impl Line {
         };
         let Requester { user, by, from, door } = &self.who;
         let fact = self.fact.as_ref();
-        let json = Json {
+        let json = LineJson {
             at: dates::text_ms(self.at_unix_ms),
             node: self.node.0,
             event: self.event.map(|event| format!("{event:016x}")),
@@ -158,7 +160,7 @@ impl Line {
             user: user.as_ref().map(|user| user.chars().take(NAME_CHARS_MAX).collect()),
             by: by.as_deref(),
             from: *from,
-            door: door.map(Door::name),
+            door: door.map(PortProtocol::name),
             statement: self.statement.as_deref(),
             cluster: fact.and_then(|fact| Some(fact.cluster?.to_string())),
             cas: fact.map(|fact| fact.cas),

@@ -1,23 +1,23 @@
 //! The audit: files that record changes of definitions, users, the placement of data and the nodes,
 //! with their authors, and refusals.
 //!
-//! A change has two lines with the same number: the first before the change is sent to the
-//! coordinators, the second with the outcome before the client gets its answer. Both are durable.
-//! So the audit lacks no change that was made, and a change without a second line was in progress
-//! when the process ended. If the file cannot be written, or its disk hangs, changes are refused,
-//! and everything else continues.
+//! A change has two lines with the same event number. The first is written before the change is
+//! sent to the coordinators, the second, with the outcome, before the client gets its answer.
+//! Both are durable. The audit therefore contains every change that was made, and a change
+//! without a second line was in progress when the process ended. If the file cannot be written,
+//! or its disk hangs, changes are refused; other statements continue to work.
 //!
 //! A statement that was refused before it was sent and a failed log-in have one line each, in a
 //! separate file, so that a user without privileges cannot displace changes from the other file.
-//! The statement does not wait for this line. At most ten such lines are written per second, then a
-//! line with the number of omitted lines.
+//! The statement does not wait for this line. At most ten such lines are written per second; one
+//! more line has the number of omitted ones.
 //!
 //! A coordinator writes a third kind of line for each change of the nodes and of the places of
-//! data, caused by a statement or by the cluster itself (`facts`, `follow`). If such a line cannot
-//! be written, no statement is refused.
+//! data, whether a statement or the cluster itself has caused it (`facts`, `follow`). If such a
+//! line cannot be written, no statement is refused.
 //!
-//! The lines are JSON (`line`), in files of a directory (`file`). No line has a literal of a
-//! definition, a password or a token.
+//! The lines are JSON (`line`), in files of a directory (`file`). No line contains a password, a
+//! token, or a literal of a definition.
 
 mod event;
 mod facts;
@@ -44,30 +44,30 @@ use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::timeout;
 
-pub use self::event::{Door, EventKind};
+pub use self::event::{EventKind, PortProtocol};
 use self::facts_file::FactsFile;
 use self::file::AuditFile;
 pub use self::follow::FindCoordinator;
 use self::follow::Follower;
 use self::line::{Line, Outcome, Requester};
 use self::open_audit::{AuditFiles, WAITING_MAX};
-use self::writer::{Kind, Writer};
+use self::writer::{LineKind, Writer};
 use crate::principal::Principal;
 
 /// The default of `audit_mb`: the size limit of all files together, in MiB.
 pub const AUDIT_MB: u64 = 64;
 
-/// The first and the longest pause between attempts to open an audit for which no caller waits.
+/// The first and the longest pause between attempts to open an audit in the background.
 const OPEN_PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
 /// The time limit for writing a line for which a statement waits.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// The SQLSTATEs of failed statements whose change may have been made nevertheless: no answer,
-/// interruption, unknown outcome.
+/// The SQLSTATEs of failed statements whose change may nevertheless have been made: no answer
+/// came, the statement was interrupted, or the outcome is unknown.
 const OPEN: [&str; 3] = ["57P03", "57014", "08007"];
 
-/// The audit of a process, or none; cheap to clone.
+/// The audit of a process, or no audit (`None`). A clone is cheap.
 #[derive(Clone)]
 pub struct Audit(Option<Arc<AuditFiles>>);
 
@@ -77,10 +77,10 @@ impl Audit {
         Self(None)
     }
 
-    /// Opens the audit of a node in a directory that only this process uses. All files together
-    /// have at most `bytes_max`.
+    /// Opens the audit of a node in a directory that only this process uses. `bytes_max` limits
+    /// the size of all files together.
     pub async fn open(env: &Env, dir: &Path, bytes_max: u64, node: NodeId) -> Result<Self> {
-        // Refusals have a quarter.
+        // The files of refusals get a quarter of the space.
         let changes = AuditFile::new(env, dir, "audit", bytes_max / 4 * 3);
         let refusals = AuditFile::new(env, dir, "refused", bytes_max / 4);
         let files = [changes, refusals];
@@ -95,8 +95,9 @@ impl Audit {
         Ok(Self(Some(Arc::new(audit))))
     }
 
-    /// Starts a task that writes each change of the nodes and of the places of data in a
-    /// coordinator's catalog, until the task is dropped. `None` without an audit.
+    /// Starts a task that writes a line for each change of the nodes and of the places of data in
+    /// a coordinator's catalog. The task runs until it is dropped. Returns `None` if there is no
+    /// audit.
     pub fn follow(&self, coordinator: FindCoordinator) -> Option<Task> {
         let audit = Arc::clone(self.0.as_ref()?);
         let env = audit.env.clone();
@@ -107,8 +108,8 @@ impl Audit {
         Some(env.spawn_restarted("placement audit", begin))
     }
 
-    /// Starts a task that follows the catalog and writes to a separate audit, for a process
-    /// without statements. A directory that cannot be used is logged and retried.
+    /// Starts a task that writes the changes of a coordinator's catalog to a separate audit, for
+    /// a process without statements. If the directory cannot be used, that is logged and retried.
     pub fn follow_in(
         (dir, bytes_max): (PathBuf, u64),
         node: NodeId,
@@ -119,7 +120,7 @@ impl Audit {
         let begin = move || {
             let (env, dir, coordinator) = (its_env.clone(), dir.clone(), Arc::clone(&coordinator));
             async move {
-                let audit = Self::open_late(&env, (&dir, bytes_max), node).await;
+                let audit = Self::open_with_retries(&env, (&dir, bytes_max), node).await;
                 let Self(Some(audit)) = audit else { return };
                 Follower::new(audit, coordinator).await.run().await;
             }
@@ -127,7 +128,8 @@ impl Audit {
         env.spawn_restarted("placement audit", begin)
     }
 
-    async fn open_late(env: &Env, (dir, bytes_max): (&Path, u64), node: NodeId) -> Self {
+    /// Opens an audit, and retries until that succeeds.
+    async fn open_with_retries(env: &Env, (dir, bytes_max): (&Path, u64), node: NodeId) -> Self {
         let mut retry = Retry::doubling(OPEN_PAUSES.0, OPEN_PAUSES.1);
         loop {
             match Self::open(env, dir, bytes_max, node).await {
@@ -141,12 +143,12 @@ impl Audit {
         }
     }
 
-    /// Returns an attempt of a principal to execute a statement that may change something. Nothing
-    /// is written yet.
+    /// Returns the audit's record of a statement that may change something. Nothing is written
+    /// yet.
     pub fn attempt(
         &self,
         principal: &Principal,
-        door: Door,
+        door: PortProtocol,
         (what, statement): (EventKind, &str),
     ) -> Attempt {
         let Some(audit) = &self.0 else { return Attempt::default() };
@@ -155,7 +157,7 @@ impl Audit {
             statement: Some(statement.to_owned()),
             ..audit.line(what, Outcome::Began, Requester::of(principal, door))
         };
-        let state = Mutex::new(State::Idle);
+        let state = Mutex::new(AttemptState::Idle);
         Attempt(Some(Arc::new(AuditedAttempt { audit: Arc::clone(audit), line, state })))
     }
 
@@ -163,7 +165,7 @@ impl Audit {
     pub fn login_failed(
         &self,
         from: Option<SocketAddr>,
-        door: Door,
+        door: PortProtocol,
         user: Option<&str>,
         sqlstate: &'static str,
     ) {
@@ -173,20 +175,22 @@ impl Audit {
     }
 }
 
-/// A statement that may change something; cheap to clone. An attempt that has begun and is dropped
-/// before its end gets the outcome `left`.
+/// An attempt to execute a statement that may change something. A clone is cheap. If an attempt
+/// has begun and is dropped before its end, the audit records the outcome `left`.
 #[derive(Clone, Default)]
 pub struct Attempt(Option<Arc<AuditedAttempt>>);
 
+/// The audit and the progress of an attempt; present only if the process has an audit.
 struct AuditedAttempt {
     audit: Arc<AuditFiles>,
-    /// The first line of the change, if there will be one.
+    /// The first line of the change, which is written when the attempt begins.
     line: Line,
-    state: Mutex<State>,
+    state: Mutex<AttemptState>,
 }
 
+/// The progress of an attempt. An attempt only ever enters a later state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum AttemptState {
     /// No command was sent.
     Idle,
     /// The first line is written or being written.
@@ -198,83 +202,90 @@ enum State {
 }
 
 impl Attempt {
-    /// Writes the first line durably, unless that was done before. After an error, nothing may be
-    /// sent to the coordinators.
+    /// Writes the first line durably, unless it was written before. After an error, no change may
+    /// be sent to the coordinators.
     pub async fn begin(&self) -> Result<()> {
         let Some(attempted) = &self.0 else { return Ok(()) };
-        match attempted.enter(State::Begun) {
-            State::Idle => {}
-            State::Begun | State::Made => return Ok(()),
-            State::Ended => return Err(unwritten("it has failed before")),
+        match attempted.advance_state(AttemptState::Begun) {
+            AttemptState::Idle => {}
+            AttemptState::Begun | AttemptState::Made => return Ok(()),
+            AttemptState::Ended => return Err(audit_error("it has failed before")),
         }
         let (audit, line) = (&attempted.audit, attempted.line.clone());
         match timeout(WITHIN, audit.write(line)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
-                attempted.enter(State::Ended);
+                attempted.advance_state(AttemptState::Ended);
                 Err(error)
             }
             Err(_) => {
                 // The first line may still be written; this line then follows it.
-                attempted.enter(State::Ended);
+                attempted.advance_state(AttemptState::Ended);
                 let code = ErrorCode::Io;
-                audit.send(attempted.later(Outcome::Failed(code.sqlstate()), None), Kind::Change);
-                Err(unwritten(&format!("its disk does not answer within {} s", WITHIN.as_secs())))
+                audit.send(
+                    attempted.second_line(Outcome::Failed(code.sqlstate()), None),
+                    LineKind::Change,
+                );
+                Err(audit_error(&format!("its disk does not answer within {} s", WITHIN.as_secs())))
             }
         }
     }
 
     /// Records that the coordinators have made the change, even if the statement fails later.
-    pub fn made(&self) {
+    pub fn note_change_made(&self) {
         if let Some(attempted) = &self.0 {
-            attempted.enter(State::Made);
+            attempted.advance_state(AttemptState::Made);
         }
     }
 
-    /// Writes the outcome of the statement durably, if the change has begun.
+    /// Writes the outcome of the statement durably. A statement that fails before its change has
+    /// begun gets a line about the refusal instead.
     pub async fn end(&self, failure: Option<ErrorCode>) {
         let Some(attempted) = &self.0 else { return };
         let sqlstate = failure.map(ErrorCode::sqlstate);
         let state = *lock(&attempted.state);
         let (outcome, error) = match (state, sqlstate) {
-            (State::Ended, _) => return,
+            (AttemptState::Ended, _) => return,
             // There was nothing to do.
-            (State::Idle, None) => return,
-            (State::Idle, Some(sqlstate)) => {
+            (AttemptState::Idle, None) => return,
+            (AttemptState::Idle, Some(sqlstate)) => {
                 let refused = Line {
                     statement: attempted.line.statement.clone(),
                     event: None,
-                    ..attempted.later(Outcome::Failed(sqlstate), None)
+                    ..attempted.second_line(Outcome::Failed(sqlstate), None)
                 };
-                attempted.enter(State::Ended);
-                return attempted.audit.send(refused, Kind::Refusal);
+                attempted.advance_state(AttemptState::Ended);
+                return attempted.audit.send(refused, LineKind::Refusal);
             }
-            (State::Begun | State::Made, None) => (Outcome::Done, None),
-            (State::Made, Some(sqlstate)) => (Outcome::Done, Some(sqlstate)),
-            (State::Begun, Some(sqlstate)) if OPEN.contains(&sqlstate) => {
+            (AttemptState::Begun | AttemptState::Made, None) => (Outcome::Done, None),
+            (AttemptState::Made, Some(sqlstate)) => (Outcome::Done, Some(sqlstate)),
+            (AttemptState::Begun, Some(sqlstate)) if OPEN.contains(&sqlstate) => {
                 (Outcome::Unknown, Some(sqlstate))
             }
-            (State::Begun, Some(sqlstate)) => (Outcome::Failed(sqlstate), None),
+            (AttemptState::Begun, Some(sqlstate)) => (Outcome::Failed(sqlstate), None),
         };
-        let line = attempted.later(outcome, error);
-        // The change may be made: its first line is there, and the client must know of the change.
+        let line = attempted.second_line(outcome, error);
+        // The change may have been made, and its first line is written. The client must therefore
+        // learn of the change even if the second line cannot be written.
         match timeout(WITHIN, attempted.audit.write(line)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(%error, "the audit lacks the outcome of a change"),
             Err(_) => tracing::error!("the audit lacks the outcome of a change: its disk hangs"),
         }
-        attempted.enter(State::Ended);
+        attempted.advance_state(AttemptState::Ended);
     }
 }
 
 impl AuditedAttempt {
-    /// Changes to a later state and returns the previous one.
-    fn enter(&self, next: State) -> State {
+    /// Changes the state of the attempt if `next` is later, and returns the previous state.
+    fn advance_state(&self, next: AttemptState) -> AttemptState {
         let mut state = lock(&self.state);
         let before = *state;
         let is_later = matches!(
             (before, next),
-            (State::Idle, State::Begun) | (State::Begun, State::Made) | (_, State::Ended)
+            (AttemptState::Idle, AttemptState::Begun)
+                | (AttemptState::Begun, AttemptState::Made)
+                | (_, AttemptState::Ended)
         );
         if is_later {
             *state = next;
@@ -282,8 +293,8 @@ impl AuditedAttempt {
         before
     }
 
-    /// Returns the second line, with an outcome and without the statement.
-    fn later(&self, outcome: Outcome, error: Option<&'static str>) -> Line {
+    /// Returns the second line of the change, which has the outcome and no statement.
+    fn second_line(&self, outcome: Outcome, error: Option<&'static str>) -> Line {
         let at_unix_ms = self.audit.env.clock.unix_ms();
         Line { at_unix_ms, outcome, error, statement: None, ..self.line.clone() }
     }
@@ -292,15 +303,16 @@ impl AuditedAttempt {
 impl Drop for AuditedAttempt {
     fn drop(&mut self) {
         let outcome = match *lock(&self.state) {
-            State::Idle | State::Ended => return,
-            State::Begun => Outcome::Left,
-            State::Made => Outcome::Done,
+            AttemptState::Idle | AttemptState::Ended => return,
+            AttemptState::Begun => Outcome::Left,
+            AttemptState::Made => Outcome::Done,
         };
-        self.audit.send(self.later(outcome, None), Kind::Change);
+        self.audit.send(self.second_line(outcome, None), LineKind::Change);
     }
 }
 
-fn unwritten(why: &str) -> Error {
+/// Returns the error for a change that is refused because the audit cannot be written.
+fn audit_error(why: &str) -> Error {
     Error::new(ErrorCode::Io, format!("the audit is not written: {why}"))
         .with_hint("statements that have to be in the audit are refused until it can be written")
 }

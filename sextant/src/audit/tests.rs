@@ -61,15 +61,15 @@ impl World {
 
 impl Audit {
     /// Writes the first line of a change.
-    async fn begun(&self, principal: &Principal, door: Door) -> Result<Attempt> {
+    async fn begun(&self, principal: &Principal, door: PortProtocol) -> Result<Attempt> {
         let attempt = self.attempt(principal, door, DROP);
         attempt.begin().await.map(|()| attempt)
     }
 
     /// Writes both lines of a change.
     pub(super) async fn changed(&self) {
-        let attempt = self.begun(&ada(), Door::Sql).await.expect("a line");
-        attempt.made();
+        let attempt = self.begun(&ada(), PortProtocol::Sql).await.expect("a line");
+        attempt.note_change_made();
         attempt.end(None).await;
     }
 }
@@ -97,7 +97,7 @@ const DROP: (EventKind, &str) = (EventKind::Ddl, "DROP INDEX by_n");
 async fn a_change_has_a_line_before_it_and_one_with_its_outcome() {
     let world = World::new(1);
     let audit = world.audit(MIB).await;
-    let entry = audit.begun(&ada(), Door::Sql).await.expect("a line");
+    let entry = audit.begun(&ada(), PortProtocol::Sql).await.expect("a line");
     let [began] = &world.lines()[..] else { panic!("{:?}", world.lines()) };
     let event = began["event"].as_str().expect("a number").to_owned();
     assert_eq!(event.len(), 16);
@@ -112,16 +112,16 @@ async fn a_change_has_a_line_before_it_and_one_with_its_outcome() {
     assert_eq!(lines[1]["at"], "2024-01-01T00:00:00.250Z");
     assert_eq!(lines[1]["event"], *event);
     assert_eq!(lines[1].get("statement"), None, "the first line has it");
-    let entry = audit.begun(&Principal::Trusted, Door::Grpc).await.expect("a line");
+    let entry = audit.begun(&Principal::Trusted, PortProtocol::Grpc).await.expect("a line");
     entry.end(Some(ErrorCode::NotAllowed)).await;
     let lines = world.lines();
     assert_eq!(lines[3]["outcome"], "42501");
     assert_eq!((lines[3]["by"].as_str(), lines[3].get("user")), (Some("trust"), None));
     assert_ne!(lines[3]["event"], *event);
-    drop(audit.begun(&ada(), Door::Sql).await.expect("a line"));
+    drop(audit.begun(&ada(), PortProtocol::Sql).await.expect("a line"));
     settle().await;
     assert_eq!(world.lines()[5]["outcome"], "left", "the client has gone away");
-    let entry = audit.begun(&ada(), Door::Sql).await.expect("a line");
+    let entry = audit.begun(&ada(), PortProtocol::Sql).await.expect("a line");
     entry.begin().await.expect("it has begun");
     entry.end(Some(ErrorCode::Unavailable)).await;
     let lines = world.lines();
@@ -129,8 +129,8 @@ async fn a_change_has_a_line_before_it_and_one_with_its_outcome() {
         (lines[7]["outcome"].as_str(), lines[7]["error"].as_str()),
         (Some("unknown"), Some("57P03"))
     );
-    let entry = audit.begun(&ada(), Door::Sql).await.expect("a line");
-    entry.made();
+    let entry = audit.begun(&ada(), PortProtocol::Sql).await.expect("a line");
+    entry.note_change_made();
     entry.end(Some(ErrorCode::BuildCancelled)).await;
     let lines = world.lines();
     assert_eq!(
@@ -144,9 +144,9 @@ async fn a_change_has_a_line_before_it_and_one_with_its_outcome() {
 async fn what_was_not_sent_is_a_refusal_and_pushes_no_change_out() {
     let world = World::new(6);
     let audit = world.audit(MIB).await;
-    audit.attempt(&ada(), Door::Sql, DROP).end(None).await;
+    audit.attempt(&ada(), PortProtocol::Sql, DROP).end(None).await;
     for _ in 0..30 {
-        let refused = audit.attempt(&ada(), Door::Sql, DROP);
+        let refused = audit.attempt(&ada(), PortProtocol::Sql, DROP);
         refused.end(Some(ErrorCode::NotAllowed)).await;
         settle().await;
     }
@@ -186,7 +186,7 @@ async fn a_disk_that_hangs_refuses_changes_in_time() {
     let audit =
         Audit(Some(Arc::new(AuditFiles { env, node: NODE, facts, requests, _writer: writer })));
     let began = tokio::time::Instant::now();
-    let refused = audit.begun(&ada(), Door::Sql).await.err().expect("no line");
+    let refused = audit.begun(&ada(), PortProtocol::Sql).await.err().expect("no line");
     assert_eq!((refused.code, began.elapsed()), (ErrorCode::Io, WITHIN));
     assert!(refused.message.contains("does not answer"), "{refused}");
 }
@@ -197,7 +197,7 @@ async fn what_was_answered_survives_a_crash() {
         let world = World::new(seed);
         let audit = world.audit(MIB).await;
         audit.changed().await;
-        let next = audit.begun(&ada(), Door::Sql).await.expect("a line");
+        let next = audit.begun(&ada(), PortProtocol::Sql).await.expect("a line");
         world.fs.crash();
         world.fs.restart();
         drop((audit, next));
@@ -212,14 +212,14 @@ async fn what_was_answered_survives_a_crash() {
 async fn a_full_disk_refuses_changes_until_there_is_room() {
     let world = World::new(2);
     let audit = world.audit(MIB).await;
-    let under_way = audit.begun(&ada(), Door::Sql).await.expect("a line");
+    let under_way = audit.begun(&ada(), PortProtocol::Sql).await.expect("a line");
     world.fs.set_capacity(world.text("audit.jsonl").len() as u64 + 20);
-    let refused = audit.begun(&ada(), Door::Sql).await.err().expect("no room");
+    let refused = audit.begun(&ada(), PortProtocol::Sql).await.err().expect("no room");
     assert_eq!(refused.code, ErrorCode::Io);
     assert!(refused.message.contains("/data/audit.jsonl"), "{refused}");
     assert!(refused.hint.is_some_and(|hint| hint.contains("are refused until")));
     under_way.end(None).await;
-    audit.login_failed(None, Door::Sql, Some("eve"), "28P01");
+    audit.login_failed(None, PortProtocol::Sql, Some("eve"), "28P01");
     settle().await;
     assert_eq!(world.lines().len(), 1, "no part of a line is left");
     world.fs.set_capacity(u64::MAX);
@@ -234,7 +234,7 @@ async fn failed_log_ins_of_a_flood_are_summed() {
     let from = Some("10.0.0.9:1".parse().expect("an address"));
     for n in 0..200 {
         let name = format!("{}{n}", "e".repeat(80));
-        audit.login_failed(from, Door::Sql, Some(&name), "28P01");
+        audit.login_failed(from, PortProtocol::Sql, Some(&name), "28P01");
         settle().await;
     }
     let lines = world.refusals();
@@ -251,7 +251,7 @@ async fn failed_log_ins_of_a_flood_are_summed() {
     let lines = world.refusals();
     let last = lines.last().expect("a line");
     assert_eq!((last["outcome"].as_str(), last["count"].as_u64()), (Some("left out"), Some(190)));
-    audit.login_failed(from, Door::Http, None, "28000");
+    audit.login_failed(from, PortProtocol::Http, None, "28000");
     settle().await;
     assert_eq!(world.refusals().len(), lines.len() + 1, "the next second");
 }
@@ -283,5 +283,5 @@ async fn two_files_have_the_newest_changes() {
 async fn an_audit_that_is_off_writes_nothing() {
     let audit = Audit::off();
     audit.changed().await;
-    audit.login_failed(None, Door::Grpc, None, "28P01");
+    audit.login_failed(None, PortProtocol::Grpc, None, "28P01");
 }

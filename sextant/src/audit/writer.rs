@@ -1,4 +1,5 @@
-//! The task that writes the lines. It writes all waiting lines together, with one sync.
+//! The task that writes the lines of the audit. It writes all waiting lines together, with one
+//! sync of the file.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::event::EventKind;
 use super::file::AuditFile;
 use super::line::{Line, Outcome, Requester};
 
-/// The maximum number of refusals that are written per second.
+/// The maximum number of lines about refusals that are written per second.
 pub(super) const REFUSALS_PER_S: u32 = 10;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -20,30 +21,30 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The maximum number of requests in one batch.
 const BATCH_MAX: usize = 256;
 
-/// The file to which a line belongs.
+/// The kinds of lines, which determine the file and the order of writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// The file of changes and of the process itself.
+pub(super) enum LineKind {
+    /// A line about a change or about the process itself, in the file of changes.
     Change,
-    /// The file of changes, after all lines of changes: a fact that does not fit on the disk
-    /// refuses no statement.
+    /// A line about a changed fact, in the file of changes. It is written after all lines of kind
+    /// `Change`, so that statements are not refused if only a fact does not fit on the disk.
     Fact,
-    /// The file of refusals and failed log-ins.
+    /// A line about a refusal or a failed log-in, in the file of refusals.
     Refusal,
 }
 
-impl Kind {
-    /// Returns the file of a line for which no caller waits.
+impl LineKind {
+    /// Returns the kind of a line that is written in the background.
     pub(super) fn of(what: EventKind) -> Self {
         if what == EventKind::Login { Self::Refusal } else { Self::Change }
     }
 }
 
-/// Lines to write; either all or none are written.
+/// Lines to write. Either all or none of them are written.
 pub(super) struct Request {
     pub(super) lines: Vec<Line>,
-    pub(super) kind: Kind,
-    /// Receives the result when the lines are durable, or an error.
+    pub(super) kind: LineKind,
+    /// Receives the result as soon as the lines are durable or have failed.
     pub(super) done: Option<oneshot::Sender<Result<()>>>,
 }
 
@@ -59,7 +60,7 @@ pub(super) struct Writer {
     is_failing: bool,
 }
 
-/// The numbers of written and omitted refusals of the present second.
+/// The numbers of written and omitted lines about refusals in the present second.
 #[derive(Default)]
 struct RefusalCounts {
     since: Option<Instant>,
@@ -68,8 +69,8 @@ struct RefusalCounts {
 }
 
 impl RefusalCounts {
-    /// Counts a refusal at a time; true if its line is written.
-    fn takes(&mut self, now: Instant) -> bool {
+    /// Counts a refusal at a time. Returns true if its line is to be written.
+    fn counts_and_allows(&mut self, now: Instant) -> bool {
         if self.since.is_none_or(|since| now - since >= SECOND) {
             (self.since, self.count) = (Some(now), 0);
         }
@@ -79,8 +80,8 @@ impl RefusalCounts {
         takes
     }
 
-    /// Returns the number of omitted lines when their second has passed.
-    fn summed(&mut self, now: Instant) -> Option<u64> {
+    /// Returns the number of omitted lines of a second, once that second has passed.
+    fn take_omitted(&mut self, now: Instant) -> Option<u64> {
         let is_over = self.since.is_none_or(|since| now - since >= SECOND);
         (self.left_out > 0 && is_over).then(|| std::mem::take(&mut self.left_out))
     }
@@ -97,7 +98,7 @@ impl Writer {
         Self { env, changes, refusals, node, waiting, refused, is_failing: false }
     }
 
-    /// Writes lines until all senders are dropped.
+    /// Writes lines until all senders are dropped. Returns the reason of the end.
     pub(super) async fn run(mut self) -> String {
         loop {
             let first = match self.refused.left_out {
@@ -121,33 +122,37 @@ impl Writer {
         }
     }
 
+    /// Writes the lines of some requests to their files, and sends each request its result.
     async fn write(&mut self, batch: Vec<Request>) {
         let now = Instant::now();
         let (mut changes, mut waiting) = (String::new(), Vec::new());
         let (mut facts, mut followers) = (String::new(), Vec::new());
-        let mut refusals = self.summed(now).map(|line| line.to_json()).unwrap_or_default();
+        let mut refusals = self.omitted_line(now).map(|line| line.to_json()).unwrap_or_default();
         for Request { lines, kind, done } in batch {
             for line in lines {
                 match kind {
-                    Kind::Change => changes += &line.to_json(),
-                    Kind::Fact => facts += &line.to_json(),
-                    Kind::Refusal if self.refused.takes(now) => refusals += &line.to_json(),
-                    Kind::Refusal => {}
+                    LineKind::Change => changes += &line.to_json(),
+                    LineKind::Fact => facts += &line.to_json(),
+                    LineKind::Refusal if self.refused.counts_and_allows(now) => {
+                        refusals += &line.to_json()
+                    }
+                    LineKind::Refusal => {}
                 }
             }
             match kind {
-                Kind::Fact => followers.extend(done),
-                Kind::Change | Kind::Refusal => waiting.extend(done),
+                LineKind::Fact => followers.extend(done),
+                LineKind::Change | LineKind::Refusal => waiting.extend(done),
             }
         }
-        // No caller waits for a refusal, and a disk without room for it has none for changes either.
+        // No caller waits for the line of a refusal. If it does not fit on the disk, lines of
+        // changes do not fit either, and their error is reported.
         if let Err(error) = self.append(&self.refusals, refusals).await {
             tracing::debug!(%error, "refusals are missing in the audit");
         }
         let is_written = !changes.is_empty();
         let written = self.append(&self.changes, changes).await;
         if is_written {
-            self.tell(written.as_ref().err());
+            self.log_result(written.as_ref().err());
         }
         for done in waiting {
             let _is_gone = done.send(written.clone());
@@ -158,6 +163,7 @@ impl Writer {
         }
     }
 
+    /// Appends lines to a file on a thread that may block.
     async fn append(&self, file: &AuditFile, lines: String) -> Result<()> {
         if lines.is_empty() {
             return Ok(());
@@ -166,9 +172,10 @@ impl Writer {
         self.env.blocking(move || file.append(&lines)).await
     }
 
-    /// Returns the line with the number of omitted refusals, when their second has passed.
-    fn summed(&mut self, now: Instant) -> Option<Line> {
-        let count = self.refused.summed(now)?;
+    /// Returns a line with the number of omitted refusals, once the second in which they occurred
+    /// has passed.
+    fn omitted_line(&mut self, now: Instant) -> Option<Line> {
+        let count = self.refused.take_omitted(now)?;
         let at_unix_ms = self.env.clock.unix_ms();
         let (what, outcome) = (EventKind::Login, Outcome::LeftOut(count));
         let who = Requester::default();
@@ -186,8 +193,8 @@ impl Writer {
         })
     }
 
-    /// Logs the first failure and the next success.
-    fn tell(&mut self, error: Option<&Error>) {
+    /// Logs the first failure after a success, and the first success after a failure.
+    fn log_result(&mut self, error: Option<&Error>) {
         match (error, self.is_failing) {
             (Some(error), false) => {
                 tracing::error!(%error, "the audit cannot be written: statements that have to be in it are refused");

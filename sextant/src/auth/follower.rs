@@ -1,13 +1,13 @@
 //! The task by which a process that serves clients receives the users.
 //!
-//! The follower watches any member of the coordinators. Each watch begins with all users. A member
-//! that lags sends users that are older than the known ones; they are ignored
-//! ([`NewestUsers::learn`]). Users of another cluster are refused, since their names and numbers
-//! mean other users. A process with a data directory also writes each change to a file
+//! The follower watches any of the coordinators. Each watch begins with all users. Users from a
+//! coordinator that lags are older than the known ones and are ignored ([`NewestUsers::learn`]).
+//! Users of another cluster are refused, since the same name or number means a different user in
+//! that cluster. A process with a data directory also writes each change to a file
 //! ([`super::users_file`]).
 //!
-//! The users are not in the catalog, which every process gets and which routers store in a file.
-//! They have a separate watch, which only processes with ports for users follow.
+//! The users are not part of the catalog, because every process gets the catalog and routers
+//! store it in a file. Only processes with ports for users watch the users.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -34,15 +34,15 @@ pub struct UsersFollower {
     known: Arc<NewestUsers>,
     /// Returns the cluster of this process; `None` if unknown.
     cluster: Arc<dyn Fn() -> Option<ClusterId> + Send + Sync>,
-    /// The cluster that the coordinators have named.
+    /// The cluster that the coordinators have named in their answers.
     heard: Option<ClusterId>,
     file: Option<UsersFile>,
-    /// The `cas` of the users in the file.
+    /// The `cas` of the users that were last written to the file.
     written: Option<u64>,
 }
 
 impl UsersFollower {
-    /// Returns a follower that updates `known`.
+    /// Returns a follower that stores the received users in `known`.
     pub fn new(
         directory: Arc<dyn Directory>,
         known: Arc<NewestUsers>,
@@ -67,6 +67,8 @@ impl UsersFollower {
         env.spawn_restarted("users", move || self.clone().run())
     }
 
+    /// Watches the users until the task is dropped. After each failure, the watch is started
+    /// again.
     async fn run(mut self) -> Infallible {
         let mut retry = Retry::doubling(PAUSES.0, PAUSES.1);
         loop {
@@ -81,12 +83,12 @@ impl UsersFollower {
         }
     }
 
-    /// Runs one watch, from its beginning to its end.
+    /// Watches the users until the watch ends, and stores each change.
     async fn watch(&mut self, retry: &mut Retry) -> Result<()> {
         let mut messages = self.directory.coordinator().watch(WatchKind::Users).await?;
         while let Some(message) = messages.next().await {
             match message? {
-                WatchMessage::Users { cluster, users } => self.take(cluster, users).await?,
+                WatchMessage::Users { cluster, users } => self.store_users(cluster, users).await?,
                 WatchMessage::Catalog(_) | WatchMessage::Epochs(_) => {
                     return Err(Error::internal("a watch of the users was sent something else"));
                 }
@@ -96,10 +98,11 @@ impl UsersFollower {
         Ok(())
     }
 
-    async fn take(&mut self, cluster: Option<ClusterId>, users: Arc<Users>) -> Result<()> {
+    /// Stores received users in memory and in the file.
+    async fn store_users(&mut self, cluster: Option<ClusterId>, users: Arc<Users>) -> Result<()> {
         self.check_cluster(cluster)?;
         self.known.learn(users);
-        let (users, cluster) = (self.known.now(), self.own_cluster());
+        let (users, cluster) = (self.known.current(), self.own_cluster());
         if let (Some(file), Some(cluster)) = (&self.file, cluster)
             && self.written != Some(users.cas)
         {
@@ -110,10 +113,13 @@ impl UsersFollower {
         Ok(())
     }
 
+    /// Returns the cluster of this process: the configured one, or the one that the coordinators
+    /// have named.
     fn own_cluster(&self) -> Option<ClusterId> {
         (self.cluster)().or(self.heard)
     }
 
+    /// Returns an error if received users belong to another cluster than this process.
     fn check_cluster(&mut self, cluster: Option<ClusterId>) -> Result<()> {
         match (self.own_cluster(), cluster) {
             (Some(own), Some(theirs)) if own != theirs => {

@@ -44,24 +44,24 @@ fn follower(
 #[tokio::test]
 async fn newer_users_are_taken_over_and_those_of_a_member_that_is_behind_are_not() {
     let (mut follower, known, _own) = follower(Some(CLUSTER));
-    assert!(known.now().by_name.is_empty());
-    follower.take(Some(CLUSTER), users(5)).await.unwrap();
+    assert!(known.current().by_name.is_empty());
+    follower.store_users(Some(CLUSTER), users(5)).await.unwrap();
     known.wait_for(5).await;
-    follower.take(Some(CLUSTER), users(4)).await.unwrap();
-    assert_eq!(known.now().cas, 5);
-    follower.take(Some(CLUSTER), users(6)).await.unwrap();
+    follower.store_users(Some(CLUSTER), users(4)).await.unwrap();
+    assert_eq!(known.current().cas, 5);
+    follower.store_users(Some(CLUSTER), users(6)).await.unwrap();
     known.wait_for(6).await;
-    assert_eq!(known.now(), users(6));
+    assert_eq!(known.current(), users(6));
 }
 
 #[tokio::test]
 async fn users_of_another_cluster_are_refused() {
     for own in [Some(CLUSTER), None] {
         let (mut follower, known, _own) = follower(own);
-        follower.take(Some(CLUSTER), users(5)).await.unwrap();
-        let refused = follower.take(Some(ClusterId(8)), users(9)).await.unwrap_err();
+        follower.store_users(Some(CLUSTER), users(5)).await.unwrap();
+        let refused = follower.store_users(Some(ClusterId(8)), users(9)).await.unwrap_err();
         assert_eq!(refused.code, ErrorCode::OtherCluster);
-        assert_eq!(known.now().cas, 5);
+        assert_eq!(known.current().cas, 5);
     }
 }
 
@@ -71,19 +71,19 @@ async fn each_change_is_on_disk_and_the_next_process_begins_with_it() {
     let file = || UsersFile::new(&Env::real(), dir.path());
     let (begun, _, own) = follower(None);
     let mut begun = begun.with_file(file()).await;
-    begun.take(None, users(4)).await.unwrap();
+    begun.store_users(None, users(4)).await.unwrap();
     assert_eq!(file().read(Some(CLUSTER)).await, None, "the cluster is not founded");
     *proto::lock::lock(&own) = Some(CLUSTER);
-    begun.take(Some(CLUSTER), users(5)).await.unwrap();
+    begun.store_users(Some(CLUSTER), users(5)).await.unwrap();
     assert_eq!(file().read(Some(CLUSTER)).await, Some(users(5)));
-    begun.take(Some(CLUSTER), users(3)).await.unwrap();
+    begun.store_users(Some(CLUSTER), users(3)).await.unwrap();
     assert_eq!(file().read(Some(CLUSTER)).await, Some(users(5)), "an older one is not written");
     let (next, known, _) = follower(Some(CLUSTER));
     let _next = next.with_file(file()).await;
-    assert_eq!(known.now(), users(5));
+    assert_eq!(known.current(), users(5));
     let (other, known, _) = follower(Some(ClusterId(8)));
     let _other = other.with_file(file()).await;
-    assert!(known.now().by_name.is_empty(), "of another cluster");
+    assert!(known.current().by_name.is_empty(), "of another cluster");
 }
 
 /// If the file cannot be written, the watch ends, the next watch writes the file, and the users
@@ -94,9 +94,9 @@ async fn a_failed_write_ends_the_watch() {
     let gone = dir.path().join("gone");
     let (begun, known, _own) = follower(Some(CLUSTER));
     let mut begun = begun.with_file(UsersFile::new(&Env::real(), &gone)).await;
-    begun.take(Some(CLUSTER), users(5)).await.unwrap_err();
-    assert_eq!(known.now().cas, 5);
+    begun.store_users(Some(CLUSTER), users(5)).await.unwrap_err();
+    assert_eq!(known.current().cas, 5);
     std::fs::create_dir(&gone).unwrap();
-    begun.take(Some(CLUSTER), users(5)).await.unwrap();
+    begun.store_users(Some(CLUSTER), users(5)).await.unwrap();
     assert!(gone.join("USERS").exists());
 }

@@ -30,7 +30,7 @@ struct Encryption {
 }
 
 impl Link {
-    /// A connection within this process, which has no addresses.
+    /// Returns the link of a connection within this process, which has no addresses.
     pub fn in_process() -> Self {
         Self::default()
     }
@@ -45,12 +45,12 @@ impl Link {
     pub fn of_request(peer: &PeerInfo) -> Self {
         let ends = Ends { local: peer.local, peer: peer.address };
         let certificate = peer.holder.clone();
-        // No proof of a request is bound to its connection.
+        // The proof of a gRPC or HTTP request is never bound to its connection.
         let tls = peer.is_encrypted.then(|| Arc::new(Encryption { certificate, end_point: None }));
         Self { ends: Some(ends), tls }
     }
 
-    /// Returns the link with the encryption that a handshake has established.
+    /// Returns this link with the encryption that a handshake has established.
     pub fn encrypted(&self, handshaken: &TlsConnection) -> Self {
         let TlsConnection { peer, end_point, .. } = handshaken;
         let tls =
@@ -58,40 +58,40 @@ impl Link {
         Self { tls: Some(Arc::new(tls)), ..self.clone() }
     }
 
-    /// True if the connection is encrypted.
+    /// Returns true if the connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// Returns the data to which a proof can be bound on this connection (`tls-server-end-point`);
-    /// `None` if binding is impossible.
+    /// Returns the hash of the server's certificate (`tls-server-end-point`), to which a client
+    /// can bind its proof on this connection; `None` if binding is impossible.
     pub fn end_point(&self) -> Option<&[u8]> {
         self.tls.as_ref()?.end_point.as_deref()
     }
 
-    /// Returns the holder of the client's certificate, if the client has one.
+    /// Returns the identity in the client's certificate; `None` if the client has no certificate.
     pub fn certificate(&self) -> Option<&Identity> {
         self.tls.as_ref()?.certificate.as_deref()
     }
 
-    /// The address of the client.
+    /// Returns the address and port of the client.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.ends?.peer
     }
 
-    /// The client's IP address.
+    /// Returns the client's IP address.
     pub fn address(&self) -> Option<IpAddr> {
         self.peer().map(|peer| peer.ip().to_canonical())
     }
 
-    /// True if the client runs on this machine: both ends are loopback addresses. False if an
-    /// address is unknown.
+    /// Returns true if the client runs on this machine: both ends are loopback addresses. Returns
+    /// false if an address is unknown.
     pub fn is_of_this_machine(&self) -> bool {
         let Some(Ends { local, peer }) = self.ends else { return true };
         [local, peer].iter().all(|end| end.is_some_and(|end| end.ip().to_canonical().is_loopback()))
     }
 
-    /// Returns a link with these ends.
+    /// Returns a link between two addresses.
     #[cfg(test)]
     pub fn between(local: &str, peer: &str) -> Self {
         let [local, peer] = [local, peer].map(|end| end.parse().ok());
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_is_of_this_machine_if_both_ends_are() {
+    fn local_needs_two_loopback_ends() {
         let is = |local, peer| Link::between(local, peer).is_of_this_machine();
         assert!(is("127.0.0.1:1", "127.0.0.9:2"));
         assert!(is("[::1]:1", "[::1]:2"));

@@ -1,10 +1,10 @@
 //! Login policy: how the ports for users admit clients, and the proofs that they require.
 //!
-//! A process either trusts its machine and admits any client whose connection has a loopback
-//! address at both ends, or it requires a proof from each client: a password (SQL), a token (gRPC,
-//! HTTP) or a certificate (all ports). A process with TLS then accepts only encrypted connections.
-//! Without TLS, a client of another machine cannot log in, since its proof would cross the network
-//! in clear text.
+//! A process either trusts its machine or requires a proof. A process that trusts its machine
+//! admits any client whose connection has a loopback address at both ends. Otherwise each client
+//! needs a proof: a password (SQL), a token (gRPC, HTTP) or a certificate (all ports). With TLS,
+//! a process that requires proofs accepts only encrypted connections. Without TLS, a client of
+//! another machine cannot log in, since its proof would cross the network in clear text.
 //!
 //! The proof of a session is checked again with each statement, and a token with each request.
 
@@ -22,9 +22,9 @@ use super::newest_users::{NewestUsers, still_valid};
 use super::scram::Account;
 use super::throttle::Throttle;
 use super::tokens::{self, TokenRefusal};
-use crate::audit::{Audit, Door};
+use crate::audit::{Audit, PortProtocol};
 use crate::flow::{
-    ClientLimits, Flow, Limit, SessionPlace, StatementPlace, Work, is_administrator,
+    ClientCapacity, ClientLimits, Limit, SessionPlace, StatementPlace, Work, is_administrator,
 };
 use crate::principal::{Principal, Proof};
 use crate::tls::{Identity, TlsSettings};
@@ -34,16 +34,16 @@ const BEARER: &str = "bearer";
 
 /// The login policy of a process.
 pub struct LoginPolicy {
-    kind: Kind,
+    kind: AdmittedClients,
     tls: Option<Arc<TlsSettings>>,
     throttle: Throttle,
     audit: Audit,
-    flow: Arc<Flow>,
+    flow: Arc<ClientCapacity>,
     env: Env,
 }
 
-/// The clients that are admitted.
-enum Kind {
+/// The clients that a process admits.
+enum AdmittedClients {
     /// Any client of this machine.
     Trust,
     /// Clients that prove to be one of these users.
@@ -52,7 +52,7 @@ enum Kind {
 
 /// The next step for a client whose connection is accepted.
 #[derive(Debug, PartialEq)]
-pub enum Greeting {
+pub enum LoginStep {
     /// The client is admitted without a proof.
     Trusted,
     /// The client's certificate is the proof.
@@ -62,7 +62,8 @@ pub enum Greeting {
 }
 
 impl LoginPolicy {
-    /// Returns a policy that admits any client of this machine.
+    /// Returns a policy that admits any client of this machine, with default limits and without
+    /// an audit.
     pub fn trust(env: &Env) -> Arc<Self> {
         Self::trust_within(ClientLimits::default(), Audit::off(), env)
     }
@@ -70,11 +71,11 @@ impl LoginPolicy {
     /// Returns a policy that admits any client of this machine, with these limits and this audit.
     pub fn trust_within(limits: ClientLimits, audit: Audit, env: &Env) -> Arc<Self> {
         let limits = ClientLimits { login_failures_max: 0, ..limits };
-        Self::new((Kind::Trust, None), limits, audit, env)
+        Self::new((AdmittedClients::Trust, None), limits, audit, env)
     }
 
-    /// Returns a policy that admits users. `login_failures_max` limits the failed log-ins of an
-    /// address per minute.
+    /// Returns a policy that admits users with a proof. `login_failures_max` limits the failed
+    /// log-ins of an address per minute.
     pub fn for_users(
         users: Arc<NewestUsers>,
         tls: Option<Arc<TlsSettings>>,
@@ -85,45 +86,52 @@ impl LoginPolicy {
         Self::for_users_within(users, tls, (limits, Audit::off()), env)
     }
 
-    /// Returns a policy that admits users, with these limits and this audit.
+    /// Returns a policy that admits users with a proof, with these limits and this audit.
     pub fn for_users_within(
         users: Arc<NewestUsers>,
         tls: Option<Arc<TlsSettings>>,
         (limits, audit): (ClientLimits, Audit),
         env: &Env,
     ) -> Arc<Self> {
-        Self::new((Kind::Users(users), tls), limits, audit, env)
+        Self::new((AdmittedClients::Users(users), tls), limits, audit, env)
     }
 
     fn new(
-        (kind, tls): (Kind, Option<Arc<TlsSettings>>),
+        (kind, tls): (AdmittedClients, Option<Arc<TlsSettings>>),
         limits: ClientLimits,
         audit: Audit,
         env: &Env,
     ) -> Arc<Self> {
         let throttle = Throttle::new(limits.login_failures_max);
-        Arc::new(Self { kind, tls, throttle, audit, flow: Flow::new(limits), env: env.clone() })
+        Arc::new(Self {
+            kind,
+            tls,
+            throttle,
+            audit,
+            flow: ClientCapacity::new(limits),
+            env: env.clone(),
+        })
     }
 
-    /// Returns the limits of the admitted clients, with their present use.
-    pub fn flow(&self) -> &Arc<Flow> {
+    /// Returns the limits of the admitted clients and how much of them is in use.
+    pub fn flow(&self) -> &Arc<ClientCapacity> {
         &self.flow
     }
 
-    /// Takes a place for a session of a principal; an error if the user has too many. `None` for
-    /// trusted clients, which only the port limits.
+    /// Reserves one of the limited number of sessions for a principal; an error if the user has
+    /// too many. Returns `None` for trusted clients, which only the port limits.
     pub fn session(&self, principal: &Principal) -> Result<Option<SessionPlace>> {
         let Some(user) = self.user(principal) else { return Ok(None) };
         self.flow.users.session(&user).map(Some)
     }
 
-    /// Takes a place for the work of a principal; an error if too much is running.
+    /// Reserves capacity for the work of a principal; an error if too much work is running.
     pub fn statement(&self, principal: &Principal, work: Work) -> Result<StatementPlace> {
         self.flow.users.statement(self.user(principal).as_deref(), work)
     }
 
-    /// True if a principal may use what is reserved for administrators; always for a trusted
-    /// client.
+    /// Returns true if a principal may use capacity that is reserved for administrators. A
+    /// trusted client always may.
     pub fn is_administrator(&self, principal: &Principal) -> bool {
         match principal {
             Principal::Trusted => true,
@@ -131,7 +139,7 @@ impl LoginPolicy {
         }
     }
 
-    /// The audit of the process.
+    /// Returns the audit of the process.
     pub fn audit(&self) -> &Audit {
         &self.audit
     }
@@ -140,7 +148,7 @@ impl LoginPolicy {
     pub fn note_refused(
         &self,
         link: &Link,
-        door: Door,
+        door: PortProtocol,
         user: Option<&str>,
         sqlstate: &'static str,
     ) {
@@ -152,88 +160,97 @@ impl LoginPolicy {
         self.audit.login_failed(link.peer(), door, user, sqlstate);
     }
 
-    /// Returns the certificates of the ports; `None` if connections are not encrypted.
+    /// Returns the TLS settings of the ports, with their certificates; `None` if connections are
+    /// not encrypted.
     pub fn tls(&self) -> Option<&Arc<TlsSettings>> {
         self.tls.as_ref()
     }
 
-    /// Returns the seconds until the certificate of the ports expires; negative afterwards, `None`
-    /// without a certificate.
+    /// Returns the seconds until the certificate of the ports expires, negative if it has
+    /// expired; `None` without a certificate.
     pub fn certificate_seconds_left(&self) -> Option<i64> {
         let now = i64::try_from(self.env.clock.unix_ms() / 1000).unwrap_or(i64::MAX);
         self.tls.as_ref().map(|tls| tls.not_after_unix_s().saturating_sub(now))
     }
 
-    /// Returns the name of the policy in the ready line.
-    pub fn word(&self) -> &'static str {
+    /// Returns the word for this policy in the line that a process prints when it is ready.
+    pub fn ready_line_word(&self) -> &'static str {
         match self.kind {
-            Kind::Trust => "trust",
-            Kind::Users(_) => "scram",
+            AdmittedClients::Trust => "trust",
+            AdmittedClients::Users(_) => "scram",
         }
     }
 
     /// Accepts a connection and returns the next step, or refuses the connection because of its
     /// origin.
-    pub fn greet(&self, link: &Link) -> Result<Greeting> {
+    pub fn greet(&self, link: &Link) -> Result<LoginStep> {
         match &self.kind {
-            Kind::Trust if link.is_of_this_machine() => Ok(Greeting::Trusted),
-            Kind::Trust => Err(refused("this port trusts clients of its own machine only")
-                .with_hint("start the process with certificates and auth = scram")),
-            Kind::Users(_) if self.tls.is_some() && !link.is_encrypted() => {
-                Err(refused("this port takes encrypted connections only")
+            AdmittedClients::Trust if link.is_of_this_machine() => Ok(LoginStep::Trusted),
+            AdmittedClients::Trust => {
+                Err(login_error("this port trusts clients of its own machine only")
+                    .with_hint("start the process with certificates and auth = scram"))
+            }
+            AdmittedClients::Users(_) if self.tls.is_some() && !link.is_encrypted() => {
+                Err(login_error("this port takes encrypted connections only")
                     .with_hint("connect with TLS: sslmode=require, https"))
             }
-            Kind::Users(_) if !link.is_encrypted() && !link.is_of_this_machine() => {
-                Err(refused("this port lets in clients of its own machine only")
+            AdmittedClients::Users(_) if !link.is_encrypted() && !link.is_of_this_machine() => {
+                Err(login_error("this port lets in clients of its own machine only")
                     .with_hint("start the process with certificates"))
             }
-            Kind::Users(users) => match link.certificate() {
+            AdmittedClients::Users(users) => match link.certificate() {
                 Some(identity) => {
-                    self.certified(&users.now(), identity, link).map(Greeting::Certificate)
+                    self.certified(&users.current(), identity, link).map(LoginStep::Certificate)
                 }
-                None => Ok(Greeting::Proof),
+                None => Ok(LoginStep::Proof),
             },
         }
     }
 
+    /// Returns the principal of the user that a certificate names. Returns an error if the
+    /// certificate names no user of this cluster.
     fn certified(&self, users: &Users, identity: &Identity, link: &Link) -> Result<Principal> {
         let Identity::User { cluster, name } = identity else {
-            return Err(refused(format!("the certificate of {identity} is no user's")));
+            return Err(login_error(format!("the certificate of {identity} is no user's")));
         };
         if self.tls().is_some_and(|tls| tls.cluster() != *cluster) {
-            return Err(refused(format!("the certificate is of {identity}, another cluster")));
+            return Err(login_error(format!("the certificate is of {identity}, another cluster")));
         }
-        match users.named(name) {
+        match users.find_by_name(name) {
             Some(user) => Ok(Principal::user(user, Proof::Certificate, link.peer())),
-            None => Err(refused(format!("there is no user \"{name}\" of the certificate"))),
+            None => Err(login_error(format!("there is no user \"{name}\" of the certificate"))),
         }
     }
 
-    /// Returns the principal of a request with these credentials. A token has precedence over a
-    /// certificate.
-    pub fn bearer(
+    /// Returns the principal of a gRPC or HTTP request, from its header `Authorization` or the
+    /// certificate of its connection. A token has precedence over a certificate.
+    pub fn request_principal(
         &self,
         link: &Link,
-        door: Door,
+        door: PortProtocol,
         authorization: Option<&[u8]>,
     ) -> Result<Principal> {
-        let found = self.bearer_of(link, authorization);
+        let found = self.find_request_principal(link, authorization);
         found.inspect_err(|error| self.note_refused(link, door, None, error.code.sqlstate()))
     }
 
-    fn bearer_of(&self, link: &Link, authorization: Option<&[u8]>) -> Result<Principal> {
+    fn find_request_principal(
+        &self,
+        link: &Link,
+        authorization: Option<&[u8]>,
+    ) -> Result<Principal> {
         let greeting = self.greet(link)?;
-        let Kind::Users(users) = &self.kind else { return Ok(Principal::Trusted) };
+        let AdmittedClients::Users(users) = &self.kind else { return Ok(Principal::Trusted) };
         let Some(header) = authorization else {
             return match greeting {
-                Greeting::Certificate(principal) => Ok(principal),
-                Greeting::Trusted | Greeting::Proof => {
-                    Err(refused("a request needs a token or a client certificate")
+                LoginStep::Certificate(principal) => Ok(principal),
+                LoginStep::Trusted | LoginStep::Proof => {
+                    Err(login_error("a request needs a token or a client certificate")
                         .with_hint("send Authorization: Bearer <token>"))
                 }
             };
         };
-        let users = users.now();
+        let users = users.current();
         let found = match token_of(header) {
             Some(token) => tokens::user_of(&users, token, self.env.clock.unix_ms()),
             None => Err(TokenRefusal::Unknown),
@@ -247,13 +264,13 @@ impl LoginPolicy {
             Err(TokenRefusal::Unknown) => {
                 // A token cannot be guessed, so the limit only spares the log.
                 self.check_failures(link)?;
-                self.failed(link);
+                self.count_failure(link);
                 Err(Error::new(ErrorCode::BadPassword, "the token is not valid"))
             }
         }
     }
 
-    /// Returns the account of a user name, for an exchange of SCRAM.
+    /// Returns the account with a user name, for a log-in with SCRAM.
     pub fn account(&self, name: &str) -> Account {
         Account::of(&self.users(), name, self.env.clock.unix_ms())
     }
@@ -261,12 +278,12 @@ impl LoginPolicy {
     /// Returns the presently known users; none if clients are trusted.
     fn users(&self) -> Arc<Users> {
         match &self.kind {
-            Kind::Users(users) => users.now(),
-            Kind::Trust => Arc::default(),
+            AdmittedClients::Users(users) => users.current(),
+            AdmittedClients::Trust => Arc::default(),
         }
     }
 
-    /// Draws a nonce of SCRAM.
+    /// Draws a nonce (a random text) for a log-in with SCRAM.
     pub fn nonce(&self) -> String {
         super::scram::nonce(&*self.env.random)
     }
@@ -276,7 +293,8 @@ impl LoginPolicy {
         Principal::user(user, Proof::Password(user.secret_no), link.peer())
     }
 
-    /// Returns the error of a failed log-in with a password, which does not reveal the reason.
+    /// Returns the error of a failed log-in with a password. The error does not reveal why the
+    /// log-in failed.
     pub fn bad_password(&self, name: &str) -> Error {
         let text = format!("password authentication failed for user \"{name}\"");
         let error = Error::new(ErrorCode::BadPassword, text);
@@ -296,36 +314,37 @@ impl LoginPolicy {
         })
     }
 
-    /// Counts a failed log-in of the client's address.
-    pub fn failed(&self, link: &Link) {
+    /// Counts a failed log-in for the client's address.
+    pub fn count_failure(&self, link: &Link) {
         self.flow.failed_logins.fetch_add(1, Ordering::Relaxed);
-        self.throttle.failed(link.address());
+        self.throttle.count_failure(link.address());
     }
 
-    /// Returns the user of a principal with its present properties; `None` for a trusted client.
+    /// Returns the present user of a principal; `None` for a trusted client.
     pub fn user(&self, principal: &Principal) -> Option<Arc<User>> {
         let Principal::User(who) = principal else { return None };
-        self.users().same(&who.name, who.id).cloned()
+        self.users().find_user(&who.name, who.id).cloned()
     }
 
-    /// Returns a receiver of the `cas` of each change of the users; `None` if clients are trusted.
+    /// Returns a receiver that gets the `cas` of each change of the users; `None` if clients are
+    /// trusted.
     pub fn changes(&self) -> Option<watch::Receiver<u64>> {
         match &self.kind {
-            Kind::Trust => None,
-            Kind::Users(users) => Some(users.changes()),
+            AdmittedClients::Trust => None,
+            AdmittedClients::Users(users) => Some(users.changes()),
         }
     }
 
-    /// Returns an error if the proof of a principal was withdrawn: its user was dropped, has
-    /// another password, or its token was dropped.
+    /// Returns an error if the proof of a principal is no longer valid: its user was dropped or
+    /// has another password, or its token was dropped.
     pub fn check(&self, principal: &Principal) -> Result<()> {
         match (&self.kind, principal) {
-            (Kind::Trust, _) => Ok(()),
-            (Kind::Users(_), Principal::Trusted) => {
+            (AdmittedClients::Trust, _) => Ok(()),
+            (AdmittedClients::Users(_), Principal::Trusted) => {
                 Err(Error::internal("a port for users has a session without a user"))
             }
-            (Kind::Users(users), Principal::User(user)) => {
-                match still_valid(&users.now(), user, self.env.clock.unix_ms()) {
+            (AdmittedClients::Users(users), Principal::User(user)) => {
+                match still_valid(&users.current(), user, self.env.clock.unix_ms()) {
                     Some(_) => Ok(()),
                     None => {
                         let what = "was dropped, or has another password or token";
@@ -338,7 +357,8 @@ impl LoginPolicy {
     }
 }
 
-fn refused(why: impl Into<String>) -> Error {
+/// Returns the error for a client that is not admitted.
+fn login_error(why: impl Into<String>) -> Error {
     Error::new(ErrorCode::BadLogin, why)
 }
 

@@ -33,17 +33,17 @@ fn code<T: std::fmt::Debug>(refused: Result<T>) -> ErrorCode {
 async fn trusting_doors_let_in_clients_of_this_machine_only() {
     let doors = LoginPolicy::trust(&Env::real());
     let (home, away) = (Link::between(HOME.0, HOME.1), Link::between(AWAY.0, AWAY.1));
-    assert_eq!(doors.greet(&home), Ok(Greeting::Trusted));
-    assert_eq!(doors.bearer(&home, Door::Http, None), Ok(Principal::Trusted));
+    assert_eq!(doors.greet(&home), Ok(LoginStep::Trusted));
+    assert_eq!(doors.request_principal(&home, PortProtocol::Http, None), Ok(Principal::Trusted));
     assert_eq!(code(doors.greet(&away)), ErrorCode::BadLogin);
-    assert_eq!(code(doors.bearer(&away, Door::Http, None)), ErrorCode::BadLogin);
+    assert_eq!(code(doors.request_principal(&away, PortProtocol::Http, None)), ErrorCode::BadLogin);
     assert_eq!(code(doors.greet(&Link::between(AWAY.0, HOME.1))), ErrorCode::BadLogin);
 }
 
 #[tokio::test]
 async fn proofs_do_not_cross_the_network_in_clear() {
     let doors = LoginPolicy::for_users(Arc::default(), None, 10, &Env::real());
-    assert_eq!(doors.greet(&Link::between(HOME.0, HOME.1)), Ok(Greeting::Proof));
+    assert_eq!(doors.greet(&Link::between(HOME.0, HOME.1)), Ok(LoginStep::Proof));
     assert_eq!(code(doors.greet(&Link::between(AWAY.0, AWAY.1))), ErrorCode::BadLogin);
 }
 
@@ -57,17 +57,22 @@ async fn a_token_is_a_proof_until_it_is_withdrawn() {
     let users = Arc::new(NewestUsers::new(known(1, vec![user("ada", 1, 0, vec![hashed, past])])));
     let doors = LoginPolicy::for_users(Arc::clone(&users), None, 2, &env);
     let link = Link::between(HOME.0, HOME.1);
-    let bearer =
-        |token: &str| doors.bearer(&link, Door::Http, Some(format!("Bearer {token}").as_bytes()));
+    let bearer = |token: &str| {
+        doors.request_principal(
+            &link,
+            PortProtocol::Http,
+            Some(format!("Bearer {token}").as_bytes()),
+        )
+    };
     let principal = bearer(&token.text(TokenId(3))).expect("a user");
     assert_eq!(principal.to_string(), "user \"ada\"");
     assert_eq!(doors.check(&principal), Ok(()));
     let lower = format!("bearer {}", token.text(TokenId(3)));
-    assert!(doors.bearer(&link, Door::Http, Some(lower.as_bytes())).is_ok());
-    assert_eq!(code(doors.bearer(&link, Door::Http, None)), ErrorCode::BadLogin);
+    assert!(doors.request_principal(&link, PortProtocol::Http, Some(lower.as_bytes())).is_ok());
+    assert_eq!(code(doors.request_principal(&link, PortProtocol::Http, None)), ErrorCode::BadLogin);
     let basic = format!("Basic {}", token.text(TokenId(3)));
     assert_eq!(
-        code(doors.bearer(&link, Door::Http, Some(basic.as_bytes()))),
+        code(doors.request_principal(&link, PortProtocol::Http, Some(basic.as_bytes()))),
         ErrorCode::BadPassword
     );
     let late = bearer(&ended.text(TokenId(4))).expect_err("it has ended");

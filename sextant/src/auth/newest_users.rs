@@ -1,4 +1,4 @@
-//! The newest users that this process has received.
+//! A shared holder of the newest users that this process has received.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::principal::{LoggedInUser, Principal, Proof};
 #[derive(Default)]
 pub struct NewestUsers {
     newest: ArcSwap<Users>,
-    /// The newest `cas`, for callers that wait for a change.
+    /// The `cas` of the newest users, for callers that wait for a change.
     newest_cas: watch::Sender<u64>,
 }
 
@@ -23,12 +23,13 @@ impl NewestUsers {
         Self { newest_cas: watch::Sender::new(users.cas), newest: ArcSwap::new(users) }
     }
 
-    /// Returns the presently known users.
-    pub fn now(&self) -> Arc<Users> {
+    /// Returns the newest known users.
+    pub fn current(&self) -> Arc<Users> {
         self.newest.load_full()
     }
 
-    /// Replaces the users by newer ones. Older users, from a coordinator that lags, are ignored.
+    /// Replaces the users by newer ones. Ignores older users, which come from a coordinator that
+    /// lags.
     pub fn learn(&self, users: Arc<Users>) {
         self.newest.rcu(|known| {
             let newer = if users.cas > known.cas { &users } else { known };
@@ -39,7 +40,7 @@ impl NewestUsers {
             .send_if_modified(|newest| std::mem::replace(newest, cas.max(*newest)) < cas);
     }
 
-    /// Returns a receiver of the `cas` of each change of the users.
+    /// Returns a receiver that gets the `cas` of each change of the users.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.newest_cas.subscribe()
     }
@@ -51,13 +52,14 @@ impl NewestUsers {
     }
 }
 
-/// Returns the user of a principal; `None` if its proof was withdrawn or has expired.
+/// Returns the user of a principal; `None` if the proof of its log-in was withdrawn or has
+/// expired.
 pub fn still_valid<'a>(
     users: &'a Users,
     identified: &LoggedInUser,
     now_unix_ms: u64,
 ) -> Option<&'a Arc<User>> {
-    let user = users.same(&identified.name, identified.id)?;
+    let user = users.find_user(&identified.name, identified.id)?;
     let is_valid = match identified.by {
         Proof::Password(_) => {
             identified.knows(user.secret_no)
@@ -72,7 +74,7 @@ pub fn still_valid<'a>(
 }
 
 impl Principal {
-    /// Returns the principal of a user that has proved its identity.
+    /// Returns the principal of a user that has proved its identity by `by`.
     pub fn user(user: &User, by: Proof, from: Option<std::net::SocketAddr>) -> Self {
         Self::User(Arc::new(LoggedInUser::new(user.id, user.name.clone(), by, from)))
     }

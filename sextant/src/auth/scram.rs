@@ -2,10 +2,10 @@
 //! `tls-server-end-point` (RFC 5929), as PostgreSQL has it. The code does no I/O: the caller reads
 //! and writes messages, and draws the nonce.
 //!
-//! For an unknown user name the exchange runs to its end with a salt made from the name, and the
-//! client is refused like one with a wrong password. So the exchange does not reveal which names
-//! exist. The user name in the first message is ignored, as in PostgreSQL: the start-up packet has
-//! named it already.
+//! For an unknown user name, the exchange continues with a salt made from the name, and the
+//! client is refused at its end, as for a wrong password. The exchange therefore does not reveal
+//! which names exist. The user name in the first message is ignored, as in PostgreSQL: the
+//! start-up packet has named it already.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// The registered name of the mechanism.
+    /// Returns the registered name of the mechanism.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unbound => "SCRAM-SHA-256",
@@ -63,12 +63,12 @@ pub struct Account {
 }
 
 impl Account {
-    /// Returns the account of a user name. The log-in to it always fails if the user does not
-    /// exist, has no password, or has an expired password.
+    /// Returns the account with a user name. If the user does not exist, or has no valid
+    /// password, a log-in to the account always fails.
     pub fn of(users: &Users, name: &str, now_unix_ms: u64) -> Self {
-        // Computed in any case, so that it takes the same time.
+        // The verifier is computed for known users too, so that the time is the same.
         let mock = mock_verifier(&users.mock_key, name);
-        let user = users.named(name);
+        let user = users.find_by_name(name);
         let is_open =
             |user: &&Arc<User>| user.until_unix_ms.is_none_or(|until| now_unix_ms < until);
         match user.and_then(|user| user.verifier.clone()) {
@@ -78,7 +78,7 @@ impl Account {
     }
 }
 
-/// Returns the verifier for a name without a user; always the same for a name.
+/// Returns a fictitious verifier for a name that no user has. It is always the same for a name.
 fn mock_verifier(mock_key: &Secret32, name: &str) -> ScramVerifier {
     let drawn = hmac(mock_key.bytes(), &[name.as_bytes()]);
     let mut salt = [0; SALT_BYTES];
@@ -87,7 +87,7 @@ fn mock_verifier(mock_key: &Secret32, name: &str) -> ScramVerifier {
     ScramVerifier { salt, iterations: ITERATIONS, stored_key: nothing(), server_key: nothing() }
 }
 
-/// Returns a nonce: 24 random bytes as text.
+/// Returns a nonce (a text that is used only once): 24 random bytes as text.
 pub fn nonce(random: &dyn Random) -> String {
     let bytes: Vec<u8> = (0..3).flat_map(|_| random.next_u64().to_be_bytes()).collect();
     STANDARD.encode(bytes)
@@ -105,7 +105,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Begins an exchange with the client's first message; returns the exchange and the server's
+    /// Begins an exchange with the client's first message. Returns the exchange and the server's
     /// answer.
     pub fn begin(
         mechanism: Mechanism,
@@ -135,8 +135,8 @@ impl Exchange {
         Ok((Self { account, bound, nonce, messages }, answer))
     }
 
-    /// Ends the exchange with the client's final message; returns the user and the server's answer,
-    /// which proves that the server knows the password's verifier.
+    /// Ends the exchange with the client's final message. Returns the user and the server's
+    /// answer, which proves that the server knows the password's verifier.
     pub fn finish(self, client_final: &[u8]) -> Result<(Arc<User>, String), Failure> {
         let text = text(client_final)?;
         let (without_proof, proof) = text.rsplit_once(",p=").ok_or(MALFORMED)?;
@@ -171,8 +171,8 @@ fn text(message: &[u8]) -> Result<&str, Failure> {
     std::str::from_utf8(message).map_err(|_| MALFORMED)
 }
 
-/// Splits the client's first message: returns the flag of channel binding, and the message after
-/// `gs2-header`. Refuses another user to act for.
+/// Splits the client's first message into the flag of channel binding and the message after
+/// `gs2-header`. Returns an error if the client wants to act for another user.
 fn split_header(text: &str) -> Result<(&str, &str), Failure> {
     let commas = text.match_indices(',').map(|(at, _)| at);
     let second = commas.take(2).nth(1).ok_or(MALFORMED)?;
@@ -183,8 +183,8 @@ fn split_header(text: &str) -> Result<(&str, &str), Failure> {
     Ok((header, bare))
 }
 
-/// Returns the data to which the client binds its proof; an error if the flag does not fit the
-/// mechanism.
+/// Returns the data to which the client must bind its proof; an error if the client's flag does
+/// not fit the mechanism.
 fn binding_data<'a>(
     mechanism: Mechanism,
     flag: &str,

@@ -1,9 +1,10 @@
 //! A limit of failed log-ins by address, so that passwords cannot be guessed.
 //!
 //! Each failure adds one to the count of its address, and counts fall by `login_failures_max` per
-//! minute. An address whose count has reached the limit is refused before its proof is checked;
-//! this refusal adds nothing, so clients that continue to try are admitted again at this rate. IPv6
-//! addresses of one /64 have one count, since a household or machine has at least a /64.
+//! minute. An address whose count has reached the limit is refused before its proof is checked.
+//! This refusal does not add to the count, so clients that continue to try may fail again
+//! `login_failures_max` times per minute. IPv6 addresses of one /64 have one count, since a
+//! household or machine has at least a /64.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,8 +17,8 @@ use tokio::time::Instant;
 
 use crate::listen::network;
 
-/// The maximum number of remembered addresses. The address with the oldest last failure is
-/// forgotten first.
+/// The maximum number of remembered addresses. When it is exceeded, the address whose last
+/// failure is oldest is forgotten.
 const ADDRESSES_MAX: usize = 4096;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -28,21 +29,24 @@ pub struct Throttle {
     table: Mutex<Table>,
 }
 
+/// The failures of each address, and the order in which the addresses had their last one.
 #[derive(Default)]
 struct Table {
     by_address: BTreeMap<IpAddr, Failures>,
-    /// The addresses by the number (`no`) of their last failure.
+    /// The addresses, ordered by the number (`no`) of their last failure.
     by_age: BTreeMap<u64, IpAddr>,
     /// The number of all failures.
     count: u64,
 }
 
+/// The failed log-ins of one address.
 #[derive(Clone, Copy)]
 struct Failures {
-    /// The count of failures at the time of the last failure.
+    /// The count of failures just after the last failure; the present count is lower, since
+    /// counts fall with time.
     level: f64,
     at: Instant,
-    /// The number of the address's last failure, counted over all addresses.
+    /// The number of the address's last failure, counted over the failures of all addresses.
     no: u64,
 }
 
@@ -59,8 +63,8 @@ impl Throttle {
         };
         let table = lock(&self.table);
         let failures = table.by_address.get(&address);
-        let level = failures.map_or(0.0, |failures| self.level(failures));
-        // A little less than whole counts: the level falls meanwhile.
+        let level = failures.map_or(0.0, |failures| self.present_count(failures));
+        // The limit is a little less than a whole number, since the count falls meanwhile.
         if level <= f64::from(self.failures_max) - 1.0 {
             return Ok(());
         }
@@ -72,14 +76,14 @@ impl Throttle {
         Err(Error::new(ErrorCode::TooBusy, text).with_hint(hint))
     }
 
-    /// Counts a failed log-in of the address.
-    pub fn failed(&self, address: Option<IpAddr>) {
+    /// Counts a failed log-in for an address.
+    pub fn count_failure(&self, address: Option<IpAddr>) {
         let Some(address) = address.map(network).filter(|_| self.failures_max > 0) else { return };
         let mut table = lock(&self.table);
         let table = &mut *table;
         table.count += 1;
         let known = table.by_address.get(&address);
-        let level = known.map_or(0.0, |failures| self.level(failures)) + 1.0;
+        let level = known.map_or(0.0, |failures| self.present_count(failures)) + 1.0;
         let failures = Failures { level, at: Instant::now(), no: table.count };
         if let Some(earlier) = table.by_address.insert(address, failures) {
             table.by_age.remove(&earlier.no);
@@ -93,7 +97,7 @@ impl Throttle {
     }
 
     /// Returns the present count of an address.
-    fn level(&self, failures: &Failures) -> f64 {
+    fn present_count(&self, failures: &Failures) -> f64 {
         let fallen = failures.at.elapsed().as_secs_f64() / MINUTE.as_secs_f64();
         (failures.level - fallen * f64::from(self.failures_max)).max(0.0)
     }
@@ -108,12 +112,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_address_is_refused_after_its_failures_and_let_in_again_at_their_pace() {
+    async fn failures_block_an_address_for_a_while() {
         let throttle = Throttle::new(10);
         let (bad, good) = (address("10.0.0.9"), address("10.0.0.7"));
         for n in 0..10 {
             assert!(throttle.check(bad).is_ok(), "failure {n}");
-            throttle.failed(bad);
+            throttle.count_failure(bad);
         }
         let refused = throttle.check(bad).unwrap_err();
         assert!(refused.to_string().contains("10.0.0.9"), "{refused}");
@@ -124,12 +128,12 @@ mod tests {
         assert!(throttle.check(bad).is_err());
         tokio::time::advance(Duration::from_secs(2)).await;
         assert!(throttle.check(bad).is_ok(), "one of ten a minute");
-        throttle.failed(bad);
+        throttle.count_failure(bad);
         assert!(throttle.check(bad).is_err());
         tokio::time::advance(2 * MINUTE).await;
         for _ in 0..10 {
             assert!(throttle.check(bad).is_ok());
-            throttle.failed(bad);
+            throttle.count_failure(bad);
         }
         assert!(throttle.check(bad).is_err());
     }
@@ -137,21 +141,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn addresses_of_a_network_of_ipv6_count_together() {
         let throttle = Throttle::new(1);
-        throttle.failed(address("2001:db8:1:2::1"));
+        throttle.count_failure(address("2001:db8:1:2::1"));
         assert!(throttle.check(address("2001:db8:1:2:ffff::7")).is_err());
         assert!(throttle.check(address("2001:db8:1:3::1")).is_ok());
         let none = Throttle::new(0);
-        (0..100).for_each(|_| none.failed(address("10.0.0.1")));
+        (0..100).for_each(|_| none.count_failure(address("10.0.0.1")));
         assert!(none.check(address("10.0.0.1")).is_ok(), "0 is no limit");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_more_addresses_are_remembered_than_fit() {
+    async fn remembered_addresses_are_bounded() {
         let throttle = Throttle::new(1);
         let nth = |n: u32| Some(IpAddr::from(n.to_be_bytes()));
         for n in 0..ADDRESSES_MAX as u32 + 10 {
-            throttle.failed(nth(n));
-            throttle.failed(nth(0));
+            throttle.count_failure(nth(n));
+            throttle.count_failure(nth(0));
         }
         let table = lock(&throttle.table);
         assert_eq!((table.by_address.len(), table.by_age.len()), (ADDRESSES_MAX, ADDRESSES_MAX));

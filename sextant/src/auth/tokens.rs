@@ -1,6 +1,6 @@
-//! Tokens: `sxt_<number in hex>_<32 random bytes in base64url>`. The number identifies the token,
-//! and the random bytes are the secret, of which only the SHA-256 is stored: 256 random bits need
-//! no slow hash.
+//! Tokens for log-ins: `sxt_<number in hex>_<32 random bytes in base64url>`. The number
+//! identifies the token. The random bytes are the secret; only their SHA-256 is stored, which is
+//! safe without a slow hash, because 256 random bits cannot be guessed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use proto::model::ids::TokenId;
 use proto::model::users::{Secret32, User, Users};
 use sha2::{Digest, Sha256};
 
-/// The beginning of each token, by which tools that search texts for secrets recognize it.
+/// The beginning of each token's text. Tools that search texts for leaked secrets recognize
+/// tokens by it.
 const PREFIX: &str = "sxt_";
 
 /// The maximum length of a token's text, in bytes.
@@ -57,7 +58,8 @@ pub enum TokenRefusal {
     Ended,
 }
 
-/// Returns the user and the number of a token that is valid at a time.
+/// Returns the user and the number of a token if the token is valid at a time; otherwise the
+/// reason of the refusal.
 pub fn user_of<'a>(
     users: &'a Users,
     text: &str,
@@ -109,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_finds_its_user_until_its_end() {
+    fn a_token_is_valid_until_it_expires() {
         let random = Env::real().random;
         let (one, two) = (FreshToken::draw(&*random), FreshToken::draw(&*random));
         let hashed = |token: &FreshToken, id, until_unix_ms| HashedToken {

@@ -1,9 +1,9 @@
-//! The file in which a router stores the users, so that they can log in after the router's restart
-//! while no coordinator answers.
+//! The file in which a router stores the users, so that they can still log in if no coordinator
+//! answers after a restart of the router.
 //!
-//! The file is a cache: if it cannot be used, the router logs this and waits for a coordinator. The
-//! users are not in the file of the catalog because of the hashes of secrets: only the owner of the
-//! process may read this file.
+//! The file is a cache: if it cannot be used, the router logs this and waits for a coordinator.
+//! The users are not in the file with the catalog, because they contain hashes of secrets: only
+//! the owner of the process may read this file.
 //!
 //! A dropped user remains valid at a router that has not received the drop, for example at a
 //! router that starts from this file.
@@ -45,8 +45,8 @@ impl UsersFile {
         Self { env: env.clone(), dir: dir.to_owned() }
     }
 
-    /// Reads the users of a cluster. `None` if the file is absent, belongs to another cluster, or
-    /// cannot be used; the last is logged.
+    /// Reads the users of a cluster. Returns `None` if the file is absent, belongs to another
+    /// cluster, or cannot be used, which is logged.
     pub async fn read(&self, cluster: Option<ClusterId>) -> Option<Arc<Users>> {
         let own = self.clone();
         let read = self.env.blocking(move || FILE.read(&*own.env.fs, &own.dir)).await;
@@ -57,7 +57,7 @@ impl UsersFile {
                 return None;
             }
         };
-        // Without a stored catalog this process serves nothing before a coordinator answers.
+        // Without a stored catalog, this process cannot serve before a coordinator answers.
         (Some(kept.cluster) == cluster).then_some(kept.users)
     }
 

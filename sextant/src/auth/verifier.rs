@@ -1,6 +1,7 @@
-//! Verifiers of passwords (RFC 5802, RFC 7677), derived from a password or parsed from PostgreSQL's
-//! text form `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`, which clients may send in
-//! place of a password.
+//! Password verifiers (RFC 5802, RFC 7677), from which the server checks a password without
+//! storing it. They are derived from a password, or parsed from PostgreSQL's text form
+//! `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`, which clients may send in place
+//! of a password.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,8 +9,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use proto::model::users::{ScramVerifier, Secret32};
 use sha2::{Digest, Sha256};
 
-/// The number of rounds of PBKDF2 in new verifiers, which is PostgreSQL's. A client computes them
-/// at each log-in, and drivers refuse much larger numbers.
+/// The number of rounds of PBKDF2 in new verifiers, the same as in PostgreSQL. A client computes
+/// these rounds at each log-in, and drivers refuse much larger numbers.
 pub const ITERATIONS: u32 = 4096;
 
 /// The beginning of a verifier's text.
@@ -48,16 +49,16 @@ pub fn parse(text: &str) -> Option<ScramVerifier> {
     })
 }
 
-/// Returns the text of a verifier.
-pub fn print(verifier: &ScramVerifier) -> String {
+/// Returns PostgreSQL's text form of a verifier.
+pub fn text(verifier: &ScramVerifier) -> String {
     let ScramVerifier { salt, iterations, stored_key, server_key } = verifier;
     let [salt, stored_key, server_key] =
         [&salt[..], stored_key.bytes(), server_key.bytes()].map(|bytes| STANDARD.encode(bytes));
     format!("{SCHEME}{iterations}:{salt}${stored_key}:{server_key}")
 }
 
-/// Returns the form of a password that is hashed: prepared by SASLprep (RFC 4013), or unchanged if
-/// it has a character that SASLprep forbids. PostgreSQL and its drivers do this too.
+/// Returns a password in the form that is hashed: prepared by SASLprep (RFC 4013), or unchanged
+/// if it has a character that SASLprep forbids. PostgreSQL and its drivers do the same.
 fn prepared(password: &str) -> std::borrow::Cow<'_, str> {
     stringprep::saslprep(password).unwrap_or(std::borrow::Cow::Borrowed(password))
 }
@@ -65,7 +66,7 @@ fn prepared(password: &str) -> std::borrow::Cow<'_, str> {
 /// Computes `Hi` of RFC 5802, which is PBKDF2 with one block of output.
 fn salted_password(password: &[u8], salt: &[u8], iterations: u32) -> [u8; 32] {
     // The key is hashed once, and its state is cloned for each round.
-    let keyed = keyed(password);
+    let keyed = new_hmac(password);
     let round = |bytes: &[&[u8]]| -> [u8; 32] {
         let mut mac = keyed.clone();
         bytes.iter().for_each(|bytes| mac.update(bytes));
@@ -80,13 +81,14 @@ fn salted_password(password: &[u8], salt: &[u8], iterations: u32) -> [u8; 32] {
     all
 }
 
-fn keyed(key: &[u8]) -> Hmac<Sha256> {
+/// Returns an HMAC-SHA-256 computation with a key.
+fn new_hmac(key: &[u8]) -> Hmac<Sha256> {
     Hmac::<Sha256>::new_from_slice(key).expect("a key of HMAC has any length")
 }
 
 /// Returns the HMAC-SHA-256 of the concatenated parts.
 pub(super) fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    let mut mac = keyed(key);
+    let mut mac = new_hmac(key);
     parts.iter().for_each(|part| mac.update(part));
     mac.finalize().into_bytes().into()
 }
@@ -108,7 +110,7 @@ mod tests {
         let verifier = derive("pencil", decoded(SALT).unwrap(), 4096);
         // `ServerSignature` and `ClientProof` of the example are checked in the tests of `scram`.
         let expected = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
-        assert_eq!(print(&verifier), expected);
+        assert_eq!(text(&verifier), expected);
         assert_eq!(parse(expected), Some(verifier));
     }
 
@@ -124,8 +126,8 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_verifiers() {
-        let good = print(&derive("x", [1; 16], 1));
+    fn invalid_verifiers_are_refused() {
+        let good = text(&derive("x", [1; 16], 1));
         assert!(parse(&good).is_some());
         let bad = [
             "pencil".to_owned(),

@@ -1,11 +1,11 @@
-//! Waits for the end of a build.
+//! Functions that wait for the end of a build.
 //!
-//! A build belongs to the catalog, not to the statement that waits for it: the statement watches
-//! the catalog of its router until the index serves, has another definition, or was dropped.
-//! `CANCEL BUILD` is a command that removes an index only while it is in `backfill`, so it never
-//! removes an index that has just begun to serve. If the build of an ALTER INDEX needs a partition
-//! that the version has lost, the build is restarted over the next version, and its statement waits
-//! for that.
+//! A build belongs to the catalog, not to the statement that waits for it. The statement watches
+//! the catalog of its router until the index serves scans, has another definition, or was
+//! dropped. `CANCEL BUILD` is a command that removes an index only while it is in the state
+//! `backfill`, so it never removes an index that has just begun to serve. The build of an ALTER
+//! INDEX may need a partition that the present version of a data set has lost. The build is then
+//! restarted over the next version, and its statement waits for that.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 use router::Router;
 
-/// Waits until an index, or one generation of it, serves scans. Returns an error if its build has
-/// ended otherwise.
+/// Waits until an index, or one generation of it, serves scans. Returns an error if its build
+/// ends in any other way.
 pub(super) async fn wait_ready(
     router: &Router,
     index: IndexId,
@@ -24,14 +24,15 @@ pub(super) async fn wait_ready(
 ) -> Result<()> {
     let mut id = generation.map(|generation| LocalIndexId { index, generation });
     loop {
-        let is_gone =
-            |catalog: &Catalog| id.map_or(index <= catalog.newest_index, |id| catalog.is_gone(id));
-        // The catalog may be from before the statement.
+        let is_gone = |catalog: &Catalog| {
+            id.map_or(index <= catalog.newest_index, |id| catalog.is_generation_dropped(id))
+        };
+        // The catalog may be older than the statement.
         let before =
             router.wait_catalog(|now| find(now, index, id).is_some() || is_gone(now)).await;
         let before = find(&before, index, id).cloned();
         let decided = |now: &Catalog| {
-            find(now, index, id).map_or_else(|| is_gone(now), |info| info.state.is_read())
+            find(now, index, id).map_or_else(|| is_gone(now), |info| info.state.is_readable())
         };
         let catalog = router.wait_catalog(decided).await;
         if find(&catalog, index, id).is_some() {
@@ -39,15 +40,15 @@ pub(super) async fn wait_ready(
         }
         match before.as_deref().and_then(|before| successor(&catalog, before)) {
             Some(next) => id = Some(next),
-            None => return Err(ended(&catalog, index, before.as_deref())),
+            None => return Err(dropped_error(&catalog, index, before.as_deref())),
         }
     }
 }
 
-/// Returns the generation that has replaced another one over the next version of a data set, with
-/// an equal definition.
+/// Returns the generation that has replaced the generation `gone`: it has an equal definition,
+/// over the next version of the data set.
 fn successor(catalog: &Catalog, gone: &IndexInfo) -> Option<LocalIndexId> {
-    let shown = catalog.indexes.get(&gone.id).filter(|shown| shown.state.is_read())?;
+    let shown = catalog.indexes.get(&gone.id).filter(|shown| shown.state.is_readable())?;
     let next = catalog.next_generation(gone.id).into_iter().chain([shown]);
     let is_same = |info: &&Arc<IndexInfo>| {
         info.generation > gone.generation && info.bucket != gone.bucket && info.spec == gone.spec
@@ -55,10 +56,10 @@ fn successor(catalog: &Catalog, gone: &IndexInfo) -> Option<LocalIndexId> {
     next.filter(is_same).map(|info| info.local_id()).next()
 }
 
-/// Waits until a version of a data set is current, or has been. Returns an error if its loading has
-/// ended otherwise.
+/// Waits until a version of a data set is current, or has been current before. Returns an error
+/// if its loading ends in any other way.
 pub(super) async fn wait_version(router: &Router, data_set: BucketId, number: u64) -> Result<()> {
-    // A catalog from before the statement does not contain the version.
+    // A catalog that is older than the statement does not contain the version.
     let is_decided = |catalog: &Catalog| {
         let set = catalog.data_sets.get(&data_set);
         let loads = |(loading, _)| loading == number;
@@ -70,6 +71,7 @@ pub(super) async fn wait_version(router: &Router, data_set: BucketId, number: u6
     version_result(&catalog, (data_set, name), number)
 }
 
+/// Returns the result of the wait for a version according to a catalog.
 fn version_result(catalog: &Catalog, (id, bucket): (BucketId, &str), number: u64) -> Result<()> {
     let Some(set) = catalog.data_sets.get(&id) else {
         let message = format!("bucket \"{bucket}\" was dropped while a version of it was loaded");
@@ -98,6 +100,7 @@ fn version_result(catalog: &Catalog, (id, bucket): (BucketId, &str), number: u64
     ))
 }
 
+/// Finds an index in a catalog, by its id and optionally by the id of one generation.
 fn find(catalog: &Catalog, index: IndexId, id: Option<LocalIndexId>) -> Option<&Arc<IndexInfo>> {
     match id {
         Some(id) => catalog.local_index(id),
@@ -105,14 +108,14 @@ fn find(catalog: &Catalog, index: IndexId, id: Option<LocalIndexId>) -> Option<&
     }
 }
 
-/// Returns the error for a build whose index was dropped.
-fn ended(catalog: &Catalog, index: IndexId, before: Option<&IndexInfo>) -> Error {
+/// Returns the error for a wait whose index was dropped.
+fn dropped_error(catalog: &Catalog, index: IndexId, before: Option<&IndexInfo>) -> Error {
     if let Some(info) = before.filter(|info| !catalog.buckets.contains_key(&info.bucket)) {
         let (name, bucket) = (&info.spec.name, &info.spec.bucket);
         let message = format!("bucket \"{bucket}\" was dropped while index \"{name}\" was built");
         return Error::new(ErrorCode::Unknown, message);
     }
-    // A build may have ended before any catalog has shown it here.
+    // A build may have ended before this process received a catalog that contains it.
     if let Some(serving) = catalog.indexes.get(&index) {
         let name = &serving.spec.name;
         let message = format!("the build for index \"{name}\" was cancelled");
@@ -140,16 +143,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_build_was_cancelled_unless_its_bucket_is_gone_too() {
+    fn a_missing_build_is_explained() {
         let (id, of) = (IndexId(3), BucketId(1));
         let info = IndexInfo::new(id, of, IndexSpec::new("i", "b"), vec![vec![NodeId(9)]]);
         let bucket = BucketInfo::new(of, "b", 4, SourceKind::Embedded, NodeId(1));
         let mut catalog = Catalog::default();
-        let dropped = ended(&catalog, id, Some(&info));
+        let dropped = dropped_error(&catalog, id, Some(&info));
         assert_eq!(dropped.code, ErrorCode::Unknown, "{dropped}");
         catalog.buckets.insert(of, Arc::new(bucket));
         for (before, name) in [(Some(&info), "index \"i\""), (None, "index 3")] {
-            let error = ended(&catalog, id, before);
+            let error = dropped_error(&catalog, id, before);
             assert_eq!(error.code.sqlstate(), "57014");
             assert!(error.message.contains("was cancelled"), "{error}");
             assert!(error.message.contains(name), "{error}");
@@ -157,13 +160,13 @@ mod tests {
         catalog.indexes.insert(id, Arc::new(info.clone()));
         // A router may receive no catalog before the end of the build.
         for before in [Some(&info), None] {
-            let hint = ended(&catalog, id, before).hint.expect("what serves");
+            let hint = dropped_error(&catalog, id, before).hint.expect("what serves");
             assert!(hint.contains("the index serves as it did before"), "{hint}");
         }
     }
 
     #[test]
-    fn a_build_goes_on_in_the_generation_that_takes_its_place_over_another_version() {
+    fn a_wait_follows_a_restarted_build() {
         let (id, spec) = (IndexId(3), IndexSpec::new("i", "b"));
         let changed = IndexSpec { slices: 2, ..spec.clone() };
         let info = |bucket, generation, spec: &IndexSpec, state| {
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_ends_before_it_is_current_says_why() {
+    fn a_failed_load_has_its_reason() {
         let (id, named) = (BucketId(5), (BucketId(5), "b"));
         let mut catalog = Catalog::default();
         let dropped = version_result(&catalog, named, 1).unwrap_err();

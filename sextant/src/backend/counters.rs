@@ -10,11 +10,11 @@ use proto::lock::lock;
 use proto::model::ids::IndexId;
 use tokio::time::Instant;
 
-/// The upper bounds of the buckets of a latency histogram, in seconds.
+/// The upper bounds of the classes of a latency histogram, in seconds.
 const LATENCY_S: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
-/// The limit of indexes with counters. Counters of dropped indexes are removed first. The catalog
-/// has at most half as many indexes.
+/// The maximum number of indexes with counters. When it is exceeded, the counters of dropped
+/// indexes are removed. The catalog has at most half as many indexes.
 const INDEXES_MAX: usize = 4096;
 
 /// Counters of the SQL and gRPC ports since the process started.
@@ -28,17 +28,19 @@ pub struct Counters {
     pub documents: Counter<u64, AtomicU64>,
     /// The number of replicated commands.
     pub commands: Counter<u64, AtomicU64>,
-    /// The times from a request until the scan has its epoch and its first rows are requested.
+    /// The times from a request for a scan until the scan has its epoch and requests its first
+    /// rows.
     pub scan_start: Histogram,
-    /// The times from the start of a scan to its end, including the client's reading.
+    /// The times from the start of a scan to its end, including the time that the client takes to
+    /// read the rows.
     pub scan_whole: Histogram,
     /// The durations of writes.
     pub write: Histogram,
     /// The durations of replicated commands.
     pub command: Histogram,
     index_scans: Mutex<BTreeMap<IndexId, u64>>,
-    /// The number of errors by SQLSTATE. The states are constants of this build, so their number is
-    /// bounded.
+    /// The number of errors by SQLSTATE. All SQLSTATEs are constants of the program, so their
+    /// number is bounded.
     errors: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -61,7 +63,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Counts a scan that was requested at `asked` and has begun.
+    /// Counts a scan that was requested at the time `asked` and has begun.
     pub fn scan_begun(&self, index: IndexId, asked: Instant) {
         self.scans.inc();
         self.scan_start.observe(asked.elapsed().as_secs_f64());
@@ -72,12 +74,12 @@ impl Counters {
     }
 
     /// Counts an error that is returned to a client.
-    pub fn failed(&self, sqlstate: &'static str) {
+    pub fn count_error(&self, sqlstate: &'static str) {
         *lock(&self.errors).entry(sqlstate).or_default() += 1;
     }
 
-    /// Returns the number of scans of each index for which `exists` returns true; removes the
-    /// counts of others.
+    /// Returns the number of scans of each index for which `exists` returns true. Removes the
+    /// counts of all other indexes.
     pub fn index_scans(&self, exists: impl Fn(IndexId) -> bool) -> BTreeMap<IndexId, u64> {
         let mut scans = lock(&self.index_scans);
         scans.retain(|index, _| exists(*index));

@@ -1,8 +1,8 @@
-//! Keeps the open transactions of this process open.
+//! A task that keeps the open transactions of this process open.
 //!
-//! A projector rolls back a transaction without calls, because the process of its session may have
-//! ended. One task renews all transactions, bucket by bucket; most end before their first renewal,
-//! so a task for each would be wasteful.
+//! A projector rolls back a transaction that gets no calls for some time, because the process of
+//! its session may have ended. One task renews all transactions, bucket by bucket. Most
+//! transactions end before their first renewal, so a task for each would be wasteful.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,27 +19,30 @@ use tokio::time::{Instant, timeout};
 
 use super::source_calls::SourceCalls;
 
-/// The interval between two renewals of a transaction: two of them may be late.
+/// The interval between two renewals of a transaction: a third of the time after which a
+/// projector rolls it back, so two renewals may be late.
 const KEEP_EVERY: Duration = Duration::from_millis(TRANSACTION_KEPT_MS / 3);
-/// The time limit of a call, less than the interval between two renewals, so that a projector that
-/// does not answer delays no other projector.
+/// The time limit of a renewal. It is less than the interval between two renewals, so a projector
+/// that does not answer delays no other projector.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
-/// The transactions of this process that are open at a projector.
+/// The renewal of the transactions of this process that are open at a projector.
 pub(super) struct TransactionKeeper {
     calls: SourceCalls,
     env: Env,
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<OpenTransactions>>,
 }
 
-/// The transactions of a bucket. The flag of each is set when the projector no longer knows the
-/// transaction.
-type OfBucket = (Arc<BucketInfo>, BTreeMap<TransactionId, Arc<AtomicBool>>);
+/// The open transactions of a bucket. The flag of a transaction is set when the projector no
+/// longer knows the transaction.
+type BucketTransactions = (Arc<BucketInfo>, BTreeMap<TransactionId, Arc<AtomicBool>>);
 
+/// The open transactions, and the task that renews them.
 #[derive(Default)]
-struct Open {
-    buckets: BTreeMap<BucketId, OfBucket>,
-    /// The task that renews the transactions; it starts with the first one, and ends with this value.
+struct OpenTransactions {
+    buckets: BTreeMap<BucketId, BucketTransactions>,
+    /// The task that renews the transactions. It starts with the first transaction, and ends when
+    /// this value is dropped.
     keeper: Option<Task>,
 }
 
@@ -59,7 +62,7 @@ impl TransactionKeeper {
         if open.keeper.is_none() {
             let (calls, weak) = (self.calls.clone(), Arc::downgrade(&self.open));
             let keeper = self.env.spawn_restarted("open transactions", move || {
-                ask_again_and_again(calls.clone(), weak.clone())
+                renew_periodically(calls.clone(), weak.clone())
             });
             open.keeper = Some(keeper);
         }
@@ -76,18 +79,21 @@ impl TransactionKeeper {
     }
 }
 
-async fn ask_again_and_again(calls: SourceCalls, open: Weak<Mutex<Open>>) {
+/// Renews all open transactions at regular intervals until their keeper is dropped.
+async fn renew_periodically(calls: SourceCalls, open: Weak<Mutex<OpenTransactions>>) {
     let mut next = Instant::now();
     loop {
         next = (next + KEEP_EVERY).max(Instant::now());
         tokio::time::sleep_until(next).await;
         let Some(open) = open.upgrade() else { return };
-        let buckets: Vec<OfBucket> = lock(&open).buckets.values().cloned().collect();
-        join_all(buckets.into_iter().map(|of_bucket| ask(&calls, of_bucket))).await;
+        let buckets: Vec<BucketTransactions> = lock(&open).buckets.values().cloned().collect();
+        join_all(buckets.into_iter().map(|of_bucket| renew_transactions(&calls, of_bucket))).await;
     }
 }
 
-async fn ask(calls: &SourceCalls, (bucket, transactions): OfBucket) {
+/// Renews the transactions of one bucket, and sets the flags of those that the projector no
+/// longer knows.
+async fn renew_transactions(calls: &SourceCalls, (bucket, transactions): BucketTransactions) {
     let Ok(source) = calls.source(&bucket) else { return };
     let ids = transactions.keys().copied().collect();
     let gone = timeout(ANSWER_WAIT, source.keep_open(bucket.id, ids)).await;

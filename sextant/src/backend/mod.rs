@@ -1,4 +1,5 @@
-//! The cluster as the ports of a process see it, and their counters.
+//! The implementation of the cluster for the ports of a process: it calls the services, retries,
+//! and counts.
 
 mod build_wait;
 mod cluster_backend;

@@ -1,8 +1,8 @@
-//! The calls of producers into their buckets: mutations, transactions and commits.
+//! The calls by which producers write into their buckets: mutations, transactions and commits.
 //!
-//! A vbucket may be handed over during a call. A call is sent to the present owners, and repeated
-//! for the vbuckets that no owner has accepted, for at most `NOT_HOME_WAIT`. An owner that has
-//! accepted its share does not receive the share again.
+//! A vbucket may be handed over to another node during a call. A call is sent to the present
+//! owners of its vbuckets. For the vbuckets that no owner has accepted, the call is repeated for
+//! at most `NOT_HOME_WAIT`. An owner that has accepted its vbuckets does not receive them again.
 
 use std::collections::BTreeSet;
 
@@ -17,48 +17,48 @@ use tokio::time::Instant;
 
 use super::source_calls::{NOT_HOME_PAUSE, NOT_HOME_WAIT, SourceCalls, in_doubt};
 
-/// The part of a call that the owners of its vbuckets have not accepted yet.
-trait Share: Clone {
-    /// Removes the vbuckets in `taken`, whose owners have accepted their shares.
-    fn leave_out(&mut self, taken: &BTreeSet<VbucketId>);
-    /// Returns true if no vbucket is left.
-    fn is_taken(&self) -> bool;
+/// A request, of which only those vbuckets remain whose owners have not accepted it yet.
+trait PendingRequest: Clone {
+    /// Removes the vbuckets in `taken` from the request, because their owners have accepted it.
+    fn remove_vbuckets(&mut self, taken: &BTreeSet<VbucketId>);
+    /// Returns true if the owners of all vbuckets have accepted the request.
+    fn is_accepted(&self) -> bool;
 }
 
-impl Share for PushRequest {
-    fn leave_out(&mut self, taken: &BTreeSet<VbucketId>) {
+impl PendingRequest for PushRequest {
+    fn remove_vbuckets(&mut self, taken: &BTreeSet<VbucketId>) {
         self.branches.retain(|(vbucket, _)| !taken.contains(vbucket));
         self.mutations.retain(|mutation| !taken.contains(&mutation.vbucket));
     }
 
-    fn is_taken(&self) -> bool {
+    fn is_accepted(&self) -> bool {
         self.mutations.is_empty() && self.branches.is_empty()
     }
 }
 
-impl Share for TransactionPush {
-    fn leave_out(&mut self, taken: &BTreeSet<VbucketId>) {
+impl PendingRequest for TransactionPush {
+    fn remove_vbuckets(&mut self, taken: &BTreeSet<VbucketId>) {
         self.mutations.retain(|mutation| !taken.contains(&mutation.vbucket));
     }
 
-    fn is_taken(&self) -> bool {
+    fn is_accepted(&self) -> bool {
         self.mutations.is_empty()
     }
 }
 
-impl Share for PushedCommitRequest {
-    fn leave_out(&mut self, taken: &BTreeSet<VbucketId>) {
+impl PendingRequest for PushedCommitRequest {
+    fn remove_vbuckets(&mut self, taken: &BTreeSet<VbucketId>) {
         taken.iter().for_each(|vbucket| self.wanted.remove(*vbucket));
     }
 
-    fn is_taken(&self) -> bool {
+    fn is_accepted(&self) -> bool {
         self.wanted.is_empty()
     }
 }
 
-/// Calls the owners of vbuckets until each has accepted its share, for at most [`NOT_HOME_WAIT`].
-/// Returns the answer for each vbucket.
-async fn until_taken<S: Share, R, F>(
+/// Calls the owners of vbuckets until each owner has accepted its vbuckets, for at most
+/// [`NOT_HOME_WAIT`]. Returns the answer for each vbucket.
+async fn call_until_accepted<S: PendingRequest, R, F>(
     bucket: &BucketInfo,
     mut left: S,
     call: impl Fn(S) -> F,
@@ -75,13 +75,13 @@ where
                 return Err(Error::unavailable(what).with_hint("try again"));
             }
             Ok(taken) => {
-                left.leave_out(&taken.iter().map(|(vbucket, _)| *vbucket).collect());
+                left.remove_vbuckets(&taken.iter().map(|(vbucket, _)| *vbucket).collect());
                 answers.extend(taken);
             }
             Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {}
             Err(error) => return Err(error),
         }
-        if left.is_taken() {
+        if left.is_accepted() {
             return Ok(answers);
         }
         tokio::time::sleep(NOT_HOME_PAUSE).await;
@@ -96,7 +96,7 @@ impl SourceCalls {
         request: PushRequest,
     ) -> Result<PushReply> {
         let push = async |left| Ok(self.source(bucket)?.push(left).await?.durable);
-        let durable = until_taken(bucket, request, push).await.map_err(in_doubt)?;
+        let durable = call_until_accepted(bucket, request, push).await.map_err(in_doubt)?;
         Ok(PushReply { durable })
     }
 
@@ -106,8 +106,8 @@ impl SourceCalls {
         bucket: &BucketInfo,
         request: TransactionPush,
     ) -> Result<TransactionPushed> {
-        let push = async |left| Ok(self.source(bucket)?.push_in(left).await?.kept);
-        Ok(TransactionPushed { kept: until_taken(bucket, request, push).await? })
+        let push = async |left| Ok(self.source(bucket)?.push_for_transaction(left).await?.kept);
+        Ok(TransactionPushed { kept: call_until_accepted(bucket, request, push).await? })
     }
 
     /// See [`Cluster::commit_pushed`](crate::access::Cluster::commit_pushed).
@@ -123,7 +123,7 @@ impl SourceCalls {
             step,
         };
         let call = async |left| Ok(self.source(bucket)?.commit_pushed(left).await?.durable);
-        let committed = until_taken(bucket, request(PushedStep::Commit), call).await;
+        let committed = call_until_accepted(bucket, request(PushedStep::Commit), call).await;
         let mut durable = committed.map_err(|error| match error.code {
             ErrorCode::Interrupted => {
                 Error::new(error.code, error.message).with_hint("commit the transaction again")
@@ -159,12 +159,12 @@ mod tests {
     #[derive(Clone)]
     struct Wanted(VbucketSet);
 
-    impl Share for Wanted {
-        fn leave_out(&mut self, taken: &BTreeSet<VbucketId>) {
+    impl PendingRequest for Wanted {
+        fn remove_vbuckets(&mut self, taken: &BTreeSet<VbucketId>) {
             taken.iter().for_each(|vbucket| self.0.remove(*vbucket));
         }
 
-        fn is_taken(&self) -> bool {
+        fn is_accepted(&self) -> bool {
             self.0.is_empty()
         }
     }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_is_made_again_for_the_vbuckets_that_nobody_has_taken() {
+    async fn refused_vbuckets_are_called_again() {
         let calls = Cell::new(0);
         let call = async |left: Wanted| {
             calls.set(calls.get() + 1);
@@ -184,16 +184,16 @@ mod tests {
                 _ => Ok(left.0.iter().map(|vbucket| (vbucket, 9)).collect()),
             }
         };
-        let taken = until_taken(&bucket(), Wanted(VbucketSet::all(3)), call).await;
+        let taken = call_until_accepted(&bucket(), Wanted(VbucketSet::all(3)), call).await;
         let expected = [(0, 7), (2, 7), (1, 9)].map(|(vbucket, end)| (VbucketId(vbucket), end));
         assert_eq!(taken, Ok(expected.to_vec()));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_of_which_nobody_takes_anything_ends() {
+    async fn retries_of_a_push_end() {
         let call = async |_: Wanted| Ok(Vec::<(VbucketId, u64)>::new());
         let bucket = bucket();
-        let calls = until_taken(&bucket, Wanted(VbucketSet::all(3)), call);
+        let calls = call_until_accepted(&bucket, Wanted(VbucketSet::all(3)), call);
         let ended = tokio::time::timeout(10 * NOT_HOME_WAIT, calls).await.expect("it ends");
         assert_eq!(ended.map_err(|error| error.code), Err(ErrorCode::Unavailable));
     }

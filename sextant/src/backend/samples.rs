@@ -3,8 +3,8 @@
 //!
 //! A sample consists of the entries at both ends of the index, as many as the first batches
 //! contain. The leading column is ordered by type first, so if both of its ends are of one kind,
-//! all of its values are. A sample is taken once for all sessions of a process and kept for
-//! `KEPT`. A statement waits for it at most `WITHIN`; without a sample there is no notice.
+//! all of its values are. All sessions of a process share a sample for the time `KEPT`. A
+//! statement waits for a sample for at most `WITHIN`; without a sample there is no notice.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use proto::lock::lock;
 use proto::model::ids::LocalIndexId;
 use proto::model::index::IndexInfo;
 use proto::rpc::scan::{Consistency, HedgeAfter, KeyRange, Output, ScanRequest};
-use proto::value::key::values_known;
+use proto::value::key::range_of_present_values;
 use router::ScanBatch;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout};
@@ -27,7 +27,7 @@ use crate::sql::plan::Kinds;
 const ENTRIES_MAX: u64 = 100;
 /// The time for which a statement waits for a sample.
 const WITHIN: Duration = Duration::from_millis(100);
-/// The age from which a sample is taken again, when a statement needs it.
+/// The maximum age of a sample. When a statement needs an older one, a new sample is taken.
 const KEPT: Duration = Duration::from_secs(60);
 
 /// A sample, or a placeholder while the sample is being taken.
@@ -36,13 +36,13 @@ struct Sample {
     kinds: Arc<OnceCell<Option<Arc<Kinds>>>>,
 }
 
-/// The samples of a process.
+/// The samples of a process, by index.
 #[derive(Default)]
 pub struct Samples(Mutex<BTreeMap<LocalIndexId, Sample>>);
 
 impl Samples {
-    /// Returns the kinds of values in a sample of an index; `None` if that takes longer than
-    /// `WITHIN`. The caller must have the right to read the index.
+    /// Returns the kinds of values in a sample of an index; `None` if taking the sample lasts
+    /// longer than `WITHIN` or fails. The caller must have checked the right to read the index.
     pub async fn kinds(&self, access: &Access, index: &IndexInfo) -> Option<Arc<Kinds>> {
         let kinds = {
             let mut samples = lock(&self.0);
@@ -61,6 +61,7 @@ impl Samples {
     }
 }
 
+/// Reads both ends of an index and returns the kinds of the values.
 async fn sample(access: &Access, index: &IndexInfo) -> Result<Kinds> {
     let mut kinds = Kinds::of_nothing(&index.spec);
     for reverse in [false, true] {
@@ -72,10 +73,11 @@ async fn sample(access: &Access, index: &IndexInfo) -> Result<Kinds> {
     Ok(kinds)
 }
 
-/// Returns a scan from one end of an index, after the entries without a leading value.
+/// Returns a request for a scan from one end of an index, without the entries that have no
+/// leading value.
 fn request(index: &IndexInfo, reverse: bool) -> ScanRequest {
     let (low, high) = match index.spec.keys.first() {
-        Some(key) => values_known(key.descending),
+        Some(key) => range_of_present_values(key.descending),
         None => (Vec::new(), None),
     };
     ScanRequest {

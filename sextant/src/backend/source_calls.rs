@@ -13,16 +13,16 @@ use tokio::time::Instant;
 
 use super::counters::Counters;
 
-/// The time limit of a call's wait during the hand-over of a vbucket, or until another copy of a
+/// The time for which a call waits during the hand-over of a vbucket, or until another copy of a
 /// bucket leads.
 pub(super) const NOT_HOME_WAIT: Duration = Duration::from_secs(5);
-/// The time limit of a write's wait for a projector that does not have a new bucket yet. A
+/// The time for which a write waits for a projector that has not received a new bucket yet. A
 /// projector creates some ten buckets per second.
 const NEW_BUCKET_WAIT: Duration = Duration::from_secs(30);
-/// The pause between two attempts.
+/// The pause between two attempts of a call.
 pub(super) const NOT_HOME_PAUSE: Duration = Duration::from_millis(20);
 
-/// A caller of the projectors of buckets; cheap to clone.
+/// A caller of the projectors of buckets, with the retries of the calls. A clone is cheap.
 #[derive(Clone)]
 pub(super) struct SourceCalls {
     pub(super) router: Arc<Router>,
@@ -31,7 +31,7 @@ pub(super) struct SourceCalls {
 }
 
 impl SourceCalls {
-    /// Returns the projectors of a bucket according to the newest catalog.
+    /// Returns a connection to the projectors of a bucket, according to the newest catalog.
     pub fn source(&self, bucket: &BucketInfo) -> Result<Arc<dyn ProjectorApi>> {
         let catalog = self.router.catalog();
         let bucket = catalog.buckets.get(&bucket.id).map_or(bucket, |now| &**now);
@@ -51,13 +51,14 @@ impl SourceCalls {
                 Err(error)
                     if error.code == ErrorCode::NotOwner && began.elapsed() < NOT_HOME_WAIT => {}
                 Err(error) if error.is_retry() && self.may_lead_soon(bucket, began) => {}
-                found => return found.map_err(|error| self.named(bucket, error)),
+                found => return found.map_err(|error| self.with_bucket_name(bucket, error)),
             }
             tokio::time::sleep(NOT_HOME_PAUSE).await;
         }
     }
 
-    /// Reads documents: those of a version of a data set from any holder, and others from their owners.
+    /// Reads documents. Any holder serves the documents of a version of a data set; other
+    /// documents are read from the owners of their vbuckets.
     pub(super) async fn read_documents(
         &self,
         bucket: &BucketInfo,
@@ -85,7 +86,7 @@ impl SourceCalls {
             async move {
                 match (request.snapshot, request.own) {
                     (None, None) => source.get(request.bucket, request.ids).await,
-                    _ => source.get_in(request).await,
+                    _ => source.get_for_transaction(request).await,
                 }
             }
         };
@@ -97,16 +98,16 @@ impl SourceCalls {
     pub(super) fn check_present(&self, bucket: &BucketInfo) -> Result<()> {
         // The bucket is from a catalog of this router: if a newer catalog lacks it, it was dropped.
         let is_present = self.router.catalog().buckets.contains_key(&bucket.id);
-        if is_present { Ok(()) } else { Err(dropped(bucket)) }
+        if is_present { Ok(()) } else { Err(dropped_error(bucket)) }
     }
 
-    /// Adds the bucket's name to a projector's error that it does not have the bucket. The
+    /// Adds the bucket's name to the error of a projector that does not have the bucket. The
     /// projector knows only the id of a dropped bucket.
-    pub(super) fn named(&self, bucket: &BucketInfo, error: Error) -> Error {
+    pub(super) fn with_bucket_name(&self, bucket: &BucketInfo, error: Error) -> Error {
         let name = &bucket.name;
         let was_dropped = self.check_present(bucket).is_err();
         match error.code {
-            ErrorCode::Unknown | ErrorCode::NotOwner if was_dropped => dropped(bucket),
+            ErrorCode::Unknown | ErrorCode::NotOwner if was_dropped => dropped_error(bucket),
             ErrorCode::Unknown => {
                 let what = format!("its projector does not have bucket \"{name}\"");
                 Error { message: what, ..error }
@@ -115,16 +116,17 @@ impl SourceCalls {
         }
     }
 
-    /// Returns true if another copy of the bucket may soon lead and answer: the bucket has others,
-    /// and the first attempt was less than [`NOT_HOME_WAIT`] ago.
+    /// Returns true if another copy of the bucket may soon lead and answer. That requires that
+    /// the bucket has other copies, and that the first attempt was less than [`NOT_HOME_WAIT`]
+    /// ago.
     fn may_lead_soon(&self, bucket: &BucketInfo, began: Instant) -> bool {
         let catalog = self.router.catalog();
         let has_others = catalog.copies.get(&bucket.id).is_some_and(|copies| copies.wanted > 1);
         has_others && began.elapsed() < NOT_HOME_WAIT
     }
 
-    /// Writes to the projector of a bucket; retries while the projector does not have the new
-    /// bucket yet, or another copy may take over, and nothing was written.
+    /// Writes to the projector of a bucket. Retries if nothing was written and either the
+    /// projector has not received the new bucket yet or another copy may take over.
     pub(super) async fn write_to<T, F: Future<Output = Result<T>>>(
         &self,
         bucket: &BucketInfo,
@@ -150,13 +152,15 @@ impl SourceCalls {
                 {
                     tokio::time::sleep(NOT_HOME_PAUSE).await;
                 }
-                done => return done.map_err(|error| in_doubt(self.named(bucket, error))),
+                done => {
+                    return done.map_err(|error| in_doubt(self.with_bucket_name(bucket, error)));
+                }
             }
         }
     }
 
-    /// Counts the documents of a write, and its duration.
-    pub(super) async fn counted(
+    /// Awaits a write, and counts its documents and its duration.
+    pub(super) async fn count_write(
         &self,
         write: impl Future<Output = Result<WriteReply>>,
     ) -> Result<WriteReply> {
@@ -168,11 +172,13 @@ impl SourceCalls {
     }
 }
 
-fn dropped(bucket: &BucketInfo) -> Error {
+/// Returns the error for a dropped bucket.
+fn dropped_error(bucket: &BucketInfo) -> Error {
     Error::new(ErrorCode::Unknown, format!("bucket \"{}\" was dropped", bucket.name))
 }
 
-/// Changes the error of a write whose connection was lost: its outcome is unknown.
+/// Changes the error of a write whose connection was lost so that it says: the outcome is
+/// unknown.
 pub(super) fn in_doubt(error: Error) -> Error {
     if error.code != ErrorCode::Interrupted {
         return error;

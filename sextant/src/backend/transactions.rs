@@ -1,8 +1,8 @@
-//! A transaction at the projector of its bucket.
+//! An open transaction at the projector of its bucket, and the calls of the transaction.
 //!
-//! The projector rolls back a transaction without calls, so this process renews it as long as the
-//! session holds it (`kept`). A transaction that is dropped without a commit is rolled back by a
-//! call, so that the projector need not wait for that time.
+//! A projector rolls back a transaction that gets no calls for some time, so this process renews
+//! the transaction until its session ends it (`kept`). If a transaction is dropped without a
+//! commit, a call rolls it back, so that the projector need not wait for that time.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use proto::rpc::api::{
     CheckedWrites, Decision, OWNER_BYTES_MAX, ProjectorApi, TransactionCommit, TransactionStatus,
     TransactionWrite, WriteReply,
 };
-use proto::rpc::scan::OwnView;
+use proto::rpc::scan::UncommittedView;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -28,22 +28,22 @@ use super::keep_alive::TransactionKeeper;
 use super::source_calls::{NOT_HOME_PAUSE, SourceCalls};
 use crate::access::BucketTransaction;
 
-/// The number of bits of a transaction's id: a client that has only floating-point numbers can show
-/// it exactly.
+/// The number of bits of a transaction's id. A client whose only numbers are floating-point
+/// numbers can show 53 bits exactly.
 const ID_BITS: u32 = 53;
 
 /// The time for which a commit is retried: long enough for a projector to restart, or for another
 /// copy to take over.
 const COMMIT_WAIT: Duration = Duration::from_secs(15);
 
-/// The time limit of the last call, beyond [`COMMIT_WAIT`].
+/// The time limit of the last attempt of a commit, which may last beyond [`COMMIT_WAIT`].
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
 /// The time limit for a projector's list of transactions.
 const LIST_WAIT: Duration = Duration::from_secs(2);
 
-/// Returns the open transactions, each with its projector. Projectors that do not answer are
-/// omitted.
+/// Returns the open transactions, each with its projector. The transactions of projectors that do
+/// not answer are missing.
 pub(super) async fn open_transactions(
     calls: &SourceCalls,
 ) -> Vec<(Arc<dyn ProjectorApi>, TransactionStatus)> {
@@ -58,20 +58,21 @@ pub(super) async fn open_transactions(
     lists.await.into_iter().flatten().collect()
 }
 
-/// Returns true if an error leaves the outcome of a commit open, so that the step is repeated.
-fn asks_again(error: &Error) -> bool {
+/// Returns true if the outcome of a commit is open after an error, so that the step must be
+/// repeated.
+fn leaves_outcome_open(error: &Error) -> bool {
     use ErrorCode::{Cancelled, Interrupted, NotOwner, Unavailable};
     matches!(error.code, Unavailable | Cancelled | NotOwner | Interrupted)
 }
 
 /// Returns the error of a commit without an answer within the time limit.
-fn silent() -> Error {
+fn no_answer_error() -> Error {
     Error::new(ErrorCode::Cancelled, "the projector does not answer")
 }
 
-/// Returns the error of a retried commit, with the reason of the retry. Only a refusal means that
-/// nothing was committed.
-fn explained(error: Error, first: Option<Error>) -> Error {
+/// Adds the reason of the first retry (`first`) to the error of a repeated commit. Only a refusal
+/// proves that nothing was committed.
+fn with_retry_reason(error: Error, first: Option<Error>) -> Error {
     use ErrorCode::{Cancelled, InDoubt, Interrupted};
     let was_lost =
         first.as_ref().is_some_and(|first| matches!(first.code, Interrupted | Cancelled));
@@ -91,7 +92,7 @@ fn in_doubt(error: Error) -> Error {
 }
 
 /// Returns the results of a transaction's commit in its buckets. Returns an error if no commit is
-/// found and a bucket could not be searched, because it has no leader or its projector does not
+/// found while a bucket could not be searched, because it has no leader or its projector does not
 /// answer.
 pub(super) async fn find_commit(
     calls: &SourceCalls,
@@ -140,9 +141,10 @@ pub(super) struct ClusterTransaction {
     owner: String,
     id: TransactionId,
     place: Mutex<TransactionPlace>,
-    /// The number of commits of the bucket when the transaction began; zero before the first answer.
+    /// The number of commits that the bucket had when the transaction began; zero before the
+    /// projector's first answer.
     behind: AtomicU64,
-    /// True once the projector may have received something of the transaction.
+    /// True once the projector may have received a call of the transaction.
     was_sent: AtomicBool,
     has_ended: AtomicBool,
     /// True once the projector has answered that it does not know the transaction.
@@ -170,10 +172,13 @@ impl ClusterTransaction {
         Self { calls, kept, env, bucket, owner, id, place, behind, was_sent, has_ended, is_lost }
     }
 
+    /// Returns the position after the transaction's changes so far, to which it could be rolled
+    /// back.
     fn place(&self) -> TransactionPlace {
         *lock(&self.place)
     }
 
+    /// Returns the request that commits or prepares this transaction.
     fn commit_of(&self, snapshot: Option<Epoch>, participants: &[BucketId]) -> TransactionCommit {
         TransactionCommit {
             bucket: self.bucket.id,
@@ -185,9 +190,9 @@ impl ClusterTransaction {
         }
     }
 
-    /// Repeats a step of a commit until it is answered. A repeated step returns the answer that was
-    /// lost.
-    async fn ask<T, F: Future<Output = Result<T>>>(
+    /// Repeats a step of a commit until the projector has answered. If an answer was lost, the
+    /// repeated step returns the same answer.
+    async fn repeat_until_answered<T, F: Future<Output = Result<T>>>(
         &self,
         step: impl Fn(Arc<dyn ProjectorApi>) -> F,
     ) -> Result<T> {
@@ -196,16 +201,17 @@ impl ClusterTransaction {
         loop {
             let asked = async { step(self.calls.source(&self.bucket)?).await };
             let answer = timeout_at(deadline + ANSWER_WAIT, asked).await;
-            let answer = answer.unwrap_or_else(|_| Err(silent()));
-            let error = match answer.map_err(|error| self.calls.named(&self.bucket, error)) {
-                Err(error) if asks_again(&error) => error,
-                Err(error) => return Err(explained(error, first)),
-                answer => return answer,
-            };
+            let answer = answer.unwrap_or_else(|_| Err(no_answer_error()));
+            let error =
+                match answer.map_err(|error| self.calls.with_bucket_name(&self.bucket, error)) {
+                    Err(error) if leaves_outcome_open(&error) => error,
+                    Err(error) => return Err(with_retry_reason(error, first)),
+                    answer => return answer,
+                };
             if Instant::now() > deadline {
                 return Err(in_doubt(first.unwrap_or(error)));
             }
-            // The first answer that was lost counts.
+            // The error of the first lost answer is returned at the end.
             if first.as_ref().is_some_and(|first| first.code == ErrorCode::Unavailable) {
                 first = None;
             }
@@ -214,9 +220,8 @@ impl ClusterTransaction {
         }
     }
 
-    /// Ends the renewal of the transaction, because the projector does not keep it any more, or
-    /// soon will not.
-    fn end(&self) {
+    /// Ends the renewal of the transaction, because the projector has ended it or soon will.
+    fn stop_renewal(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
         self.kept.release(self.bucket.id, self.id);
     }
@@ -232,9 +237,9 @@ impl BucketTransaction for ClusterTransaction {
         &self.bucket
     }
 
-    fn own(&self) -> Option<OwnView> {
+    fn own_changes(&self) -> Option<UncommittedView> {
         let place = self.place();
-        (place.0 > 0).then_some(OwnView { transaction: self.id, place })
+        (place.0 > 0).then_some(UncommittedView { transaction: self.id, place })
     }
 
     fn check(&self) -> Result<()> {
@@ -260,23 +265,25 @@ impl BucketTransaction for ClusterTransaction {
         self.was_sent.store(true, Ordering::Relaxed);
         let write = |source: Arc<dyn ProjectorApi>| {
             let request = request.clone();
-            async move { source.write_in(request).await }
+            async move { source.write_for_transaction(request).await }
         };
         let written = self.calls.write_to(&self.bucket, write).await?;
         *lock(&self.place) = written.place;
-        // Not earlier, because the projector may not know the transaction before.
+        // The renewal does not begin earlier, because the projector may not know the transaction
+        // before.
         self.kept.keep(&self.bucket, self.id, &self.is_lost);
         self.behind.store(written.behind, Ordering::Relaxed);
         Ok(written.affected)
     }
 
-    async fn back_to(&self, place: TransactionPlace) -> Result<()> {
+    async fn rollback_to(&self, place: TransactionPlace) -> Result<()> {
         if !self.was_sent.load(Ordering::Relaxed) {
             return Ok(());
         }
         let (bucket, id) = (self.bucket.id, self.id);
-        let back =
-            |source: Arc<dyn ProjectorApi>| async move { source.back_to(bucket, id, place).await };
+        let back = |source: Arc<dyn ProjectorApi>| async move {
+            source.roll_back_to(bucket, id, place).await
+        };
         let now = self.calls.write_to(&self.bucket, back).await?;
         *lock(&self.place) = now;
         Ok(())
@@ -293,11 +300,11 @@ impl BucketTransaction for ClusterTransaction {
             async move { source.commit(request).await }
         };
         let committed = match self.calls.check_present(&self.bucket) {
-            Ok(()) => self.calls.counted(self.ask(commit)).await,
+            Ok(()) => self.calls.count_write(self.repeat_until_answered(commit)).await,
             Err(error) => Err(error),
         };
         // Whatever the outcome: a commit that is refused has rolled the transaction back.
-        self.end();
+        self.stop_renewal();
         committed
     }
 
@@ -313,11 +320,11 @@ impl BucketTransaction for ClusterTransaction {
             async move { source.prepare(joint, request).await }
         };
         let prepared = match self.calls.check_present(&self.bucket) {
-            Ok(()) => self.ask(prepare).await,
+            Ok(()) => self.repeat_until_answered(prepare).await,
             Err(error) => Err(error),
         };
         // A prepared transaction ends by its outcome.
-        self.end();
+        self.stop_renewal();
         prepared
     }
 
@@ -325,9 +332,9 @@ impl BucketTransaction for ClusterTransaction {
         let bucket = self.bucket.id;
         let decide = |source: Arc<dyn ProjectorApi>| {
             let decision = decision.clone();
-            async move { source.decide(bucket, joint, decision).await }
+            async move { source.end_prepared_transaction(bucket, joint, decision).await }
         };
-        self.calls.counted(self.ask(decide)).await
+        self.calls.count_write(self.repeat_until_answered(decide)).await
     }
 }
 

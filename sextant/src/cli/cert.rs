@@ -1,7 +1,8 @@
 //! `sextant cert`: the certificate authority of a cluster, and the certificates that it signs.
 //!
-//! The directory of the authority has the key that signs certificates of all nodes and users. It belongs on a machine of the
-//! operators, not on those of the cluster.
+//! The directory of the authority contains the key that signs the certificates of all nodes and
+//! users. Operators should keep this directory on a machine of their own, not on a machine of the
+//! cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -97,6 +98,7 @@ struct ClientArgs {
     user: String,
 }
 
+/// Parses the name of a role.
 fn role(text: &str) -> std::result::Result<Role, String> {
     let roles = [Role::Coordinator, Role::Projector, Role::Indexer, Role::Router];
     let known = roles.into_iter().find(|role| role.name() == text);
@@ -129,15 +131,18 @@ pub async fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
-fn bad(what: impl Into<String>) -> Error {
+/// Returns an error for an invalid argument.
+fn argument_error(what: impl Into<String>) -> Error {
     Error::new(ErrorCode::InvalidParameter, what)
 }
 
+/// Creates the authority in a directory. Returns the lines to print: the cluster, and the file of
+/// the certificate.
 fn init(env: &Env, args: &InitArgs) -> Result<Vec<String>> {
     let (fs, dir) = (&*env.fs, &args.dir);
     let cluster = match &args.cluster {
         Some(text) => text.parse().map_err(|()| {
-            bad(format!("--cluster {text}: a cluster id has 32 hexadecimal digits"))
+            argument_error(format!("--cluster {text}: a cluster id has 32 hexadecimal digits"))
                 .with_hint("the file IDENTITY in the data directory of a node has it")
         })?,
         None => {
@@ -147,8 +152,11 @@ fn init(env: &Env, args: &InitArgs) -> Result<Vec<String>> {
     };
     let paths = [CA_KEY, CA, CLUSTER].map(|name| dir.join(name));
     if let Some(there) = paths.iter().find(|path| fs.exists(path)) {
-        return Err(bad(format!("{} exists: the directory has an authority", there.display()))
-            .with_hint("choose another --dir; an authority that is overwritten is lost"));
+        return Err(argument_error(format!(
+            "{} exists: the directory has an authority",
+            there.display()
+        ))
+        .with_hint("choose another --dir; an authority that is overwritten is lost"));
     }
     create_dir_durably(fs, dir).map_err(|error| {
         Error::from(error).context(format!("making the directory {}", dir.display()))
@@ -160,11 +168,12 @@ fn init(env: &Env, args: &InitArgs) -> Result<Vec<String>> {
     Ok(vec![format!("cluster {cluster}"), paths[1].display().to_string()])
 }
 
+/// Signs the certificate of a user; returns the names of its files.
 fn client(env: &Env, args: &ClientArgs) -> Result<Vec<String>> {
     let user = &args.user;
     let is_file_name = !user.contains('/') && !user.contains('\0');
     if !is_user_name(user) || !is_file_name {
-        return Err(bad(format!("user {user:?}: a name has 1 to 63 bytes, and no '/'")));
+        return Err(argument_error(format!("user {user:?}: a name has 1 to 63 bytes, and no '/'")));
     }
     let named = |cluster| Identity::User { cluster, name: user.clone() };
     issue(env, &args.place, &format!("user-{user}"), named, &[])
@@ -185,7 +194,7 @@ fn issue(
     for path in [&certificate, &key] {
         match (fs.exists(path), place.renew) {
             (true, false) => {
-                return Err(bad(format!("{} exists", path.display()))
+                return Err(argument_error(format!("{} exists", path.display()))
                     .with_hint("--renew puts a new certificate in its place"));
             }
             (true, true) => fs.remove_file(path).map_err(|error| {
@@ -199,12 +208,12 @@ fn issue(
     Ok([certificate, key].iter().map(|path| path.display().to_string()).collect())
 }
 
-/// Reads the authority of a directory.
+/// Reads the certificate authority from its directory.
 fn authority(fs: &dyn FileSystem, dir: &Path) -> Result<Authority> {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let absent = [CA_KEY, CA, CLUSTER].map(|name| dir.join(name));
     if let Some(path) = absent.iter().find(|path| !fs.exists(path)) {
-        return Err(bad(format!(
+        return Err(argument_error(format!(
             "{} has no authority: {} is missing",
             dir.display(),
             path.display()
@@ -213,7 +222,10 @@ fn authority(fs: &dyn FileSystem, dir: &Path) -> Result<Authority> {
     }
     let cluster = text(read_public(fs, &dir.join(CLUSTER))?);
     let cluster = cluster.trim().parse().map_err(|()| {
-        bad(format!("{} has no cluster id of 32 hexadecimal digits", dir.join(CLUSTER).display()))
+        argument_error(format!(
+            "{} has no cluster id of 32 hexadecimal digits",
+            dir.join(CLUSTER).display()
+        ))
     })?;
     let certificate = text(read_public(fs, &dir.join(CA))?);
     let key = text(read_private(fs, &dir.join(CA_KEY))?);

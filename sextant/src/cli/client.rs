@@ -1,4 +1,5 @@
-//! Client commands. They use the SQL port of a running cluster like any PostgreSQL client.
+//! The client commands `sql` and `status`. They use the SQL port of a running cluster like any
+//! PostgreSQL client.
 
 use std::io::{IsTerminal, Read, Write};
 
@@ -40,7 +41,8 @@ pub async fn sql(args: SqlArgs) -> Result<()> {
     print(&client, &statements).await
 }
 
-/// Prints each result when it arrives, so that the results before an error are visible.
+/// Runs statements and prints each result when it arrives, so that the results before an error
+/// are visible.
 async fn print(client: &Client, statements: &str) -> Result<()> {
     let failed = |error| Error::new(ErrorCode::InvalidParameter, describe(&error));
     let messages = client.simple_query_raw(statements).await.map_err(failed)?;
@@ -61,8 +63,10 @@ async fn print(client: &Client, statements: &str) -> Result<()> {
                 *shown += 1;
             }
             SimpleQueryMessage::CommandComplete(rows) => match table.take() {
-                Some((table, shown)) => say(&format!("{table}\n{}", count_line(rows, shown)))?,
-                None => say(&format!("ok ({rows})\n"))?,
+                Some((table, shown)) => {
+                    print_text(&format!("{table}\n{}", count_line(rows, shown)))?
+                }
+                None => print_text(&format!("ok ({rows})\n"))?,
             },
             _ => {}
         }
@@ -70,8 +74,9 @@ async fn print(client: &Client, statements: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the line below a table with its number of rows. SHOW and EXPLAIN report zero rows in
-/// their tags, so the shown rows are counted.
+/// Returns the line below a table with its number of rows. `counted` is the number in the command
+/// tag. SHOW and EXPLAIN have zero in their tags, so for them the number of printed rows
+/// (`shown`) is used.
 fn count_line(counted: u64, shown: u64) -> String {
     match (counted, shown) {
         (0, 1..) => String::new(),
@@ -81,7 +86,7 @@ fn count_line(counted: u64, shown: u64) -> String {
 }
 
 /// Prints to standard output. A closed pipe (`| head`) is not an error.
-pub(super) fn say(text: &str) -> Result<()> {
+pub(super) fn print_text(text: &str) -> Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
@@ -92,7 +97,7 @@ pub(super) fn say(text: &str) -> Result<()> {
 pub async fn status(args: StatusArgs) -> Result<()> {
     let client = args.target.connect().await?;
     for what in ["NODES", "BUCKETS", "INDEXES", "SLICES", "MOVES"] {
-        say(&format!("{what}\n"))?;
+        print_text(&format!("{what}\n"))?;
         print(&client, &format!("SHOW {what}")).await?;
     }
     Ok(())
@@ -103,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_without_a_counted_tag_has_no_line_of_zero_rows() {
+    fn shown_rows_are_counted_for_show() {
         assert_eq!(count_line(0, 3), "");
         assert_eq!(count_line(0, 0), "(0 rows)\n");
         assert_eq!(count_line(1, 1), "(1 row)\n");

@@ -62,8 +62,9 @@ enum Command {
 
 /// Runs a command and prints its error; the process exits with status 0 if it succeeds.
 ///
-/// The runtime is created here and not in the binary, so that its futures are compiled with the
-/// library, on several processors at a time. The binary, which is compiled last, is only linked.
+/// The runtime is created in the library and not in the binary. Its futures are therefore
+/// compiled with the library, on several processors at a time, and the binary only has to be
+/// linked.
 pub fn run(cli: Cli) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -84,6 +85,7 @@ pub fn run(cli: Cli) -> ExitCode {
     }
 }
 
+/// Runs a command until it ends.
 async fn run_command(cli: Cli) -> Result<(), Error> {
     remember_panic_places();
     match cli.command {
@@ -123,10 +125,11 @@ async fn until_stopped<F: Future<Output = Result<(), Error>>>(
         done = &mut running => return done,
     }
     drop(running);
-    shutdown.run().await;
+    shutdown.flush_indexers().await;
     Ok(())
 }
 
+/// Runs a role until the process is stopped.
 async fn run_role(role: Role, args: role::Args) -> Result<(), Error> {
     until_stopped(|shutdown| role::run(role, args, shutdown)).await
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use proto::Result;
 use proto::env::Env;
 
-use super::dev_doors::{DoorArgs, RequiredDoors};
+use super::dev_doors::{LoginArgs, RequiredLogin};
 use super::limits::{LimitArgs, MIB_MAX};
 use super::renamed_settings::{OldName, refuse_old_names};
 use crate::roles::{
@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long)]
     skip_epochs: bool,
     #[command(flatten)]
-    doors: DoorArgs,
+    doors: LoginArgs,
     #[command(flatten)]
     limits: LimitArgs,
     #[arg(long, hide = true)]
@@ -86,15 +86,16 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
     };
     // The ports are taken first, so that a port in use is reported before anything starts.
     let mut listeners = ports.bind(&PortOptions::DEV).await?;
-    let wanted = args.doors.wanted(listeners.are_loopback(&PortOptions::DEV))?;
-    if args.peer_listen.is_none() && wanted.asks() {
-        // The port would be an entry without a check, next to the protected ports for users.
+    let wanted = args.doors.required_login(listeners.are_loopback(&PortOptions::DEV))?;
+    if args.peer_listen.is_none() && wanted.requires_proof() {
+        // The port would admit any caller without a check, although the ports for users are
+        // protected.
         listeners.close_peer();
     }
     listeners.check_peer("--peer-listen")?;
     let limits = args.limits.limits(&LimitArgs::default());
     let cluster = Cluster::start(config, env.clone()).await?;
-    let (doors, _tasks) = wanted.doors(&cluster, (&args.host, limits), &env).await?;
+    let (doors, _tasks) = wanted.login_policy(&cluster, (&args.host, limits), &env).await?;
     shutdown.add_clients(doors.flow());
     let server = Server::start(&cluster, doors, &env, listeners)?;
     if let Some(address) = server.peer_address() {
@@ -108,7 +109,9 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
     }
 }
 
-async fn serve(server: &Server, cluster: &Cluster, wanted: RequiredDoors, env: &Env) -> Result<()> {
+/// Waits until the cluster is ready, creates the first user if there is none, and prints the
+/// addresses. Then the ports serve until the future is dropped.
+async fn serve(server: &Server, cluster: &Cluster, wanted: RequiredLogin, env: &Env) -> Result<()> {
     server.wait_ready().await?;
     let admin = wanted.first_admin(cluster, env).await?;
     let admin = admin.map_or_else(String::new, |admin| format!(" admin={admin}"));

@@ -1,5 +1,6 @@
-//! The login policy of `sextant dev`: the process trusts clients of its machine, or it requires
-//! passwords and encrypts connections with certificates that it signs itself.
+//! The login policy of `sextant dev`. The process either trusts clients of its machine, or
+//! requires passwords. In the latter case it encrypts connections with certificates that it signs
+//! itself.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,16 +23,17 @@ use crate::tls::{
 
 /// The name of the first user.
 const ADMIN: &str = "admin";
-/// The time for which the printed password is valid unless it is changed, in milliseconds.
+/// The time for which the printed password of the first user is valid unless it is changed, in
+/// milliseconds.
 const PASSWORD_MS: u64 = 24 * 60 * 60 * 1000;
-/// The node in the certificate: the router of a cluster in one process.
+/// The node number in the certificate: that of the router of a cluster in one process.
 const ROUTER: NodeId = NodeId(300);
-/// The time limit until the ports know the first user.
+/// The time limit until the ports have received the first user.
 const KNOWN_WITHIN: Duration = Duration::from_secs(5);
 
 /// The options of the login policy.
 #[derive(Debug, clap::Args)]
-pub struct DoorArgs {
+pub struct LoginArgs {
     /// Clients that are let in: any of this machine (trust), or users only (scram), which is the default if other machines can call
     #[arg(long, value_name = "trust|scram", hide_possible_values = true)]
     auth: Option<Auth>,
@@ -43,24 +45,24 @@ pub struct DoorArgs {
 
 /// The login policy that the options require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequiredDoors {
+pub struct RequiredLogin {
     auth: Auth,
     tls: bool,
 }
 
-impl DoorArgs {
+impl LoginArgs {
     /// Returns the login policy that the options require. `is_loopback` is true if other machines
     /// cannot call the ports.
-    pub(super) fn wanted(&self, is_loopback: bool) -> Result<RequiredDoors> {
+    pub(super) fn required_login(&self, is_loopback: bool) -> Result<RequiredLogin> {
         let usual = if is_loopback && !self.tls { Auth::Trust } else { Auth::Scram };
         let wanted =
-            RequiredDoors { auth: self.auth.unwrap_or(usual), tls: self.tls || !is_loopback };
+            RequiredLogin { auth: self.auth.unwrap_or(usual), tls: self.tls || !is_loopback };
         let bad = |what: &str| Err(Error::new(ErrorCode::InvalidParameter, what));
         match wanted {
-            RequiredDoors { auth: Auth::Trust, .. } if !is_loopback => {
+            RequiredLogin { auth: Auth::Trust, .. } if !is_loopback => {
                 bad("--auth trust is for loopback addresses only: other machines can call this one")
             }
-            RequiredDoors { auth: Auth::Trust, tls: true } => {
+            RequiredLogin { auth: Auth::Trust, tls: true } => {
                 bad("--tls goes with --auth scram: clients that are trusted do not log in")
             }
             wanted => Ok(wanted),
@@ -68,14 +70,14 @@ impl DoorArgs {
     }
 }
 
-impl RequiredDoors {
-    /// True if clients must prove their identity.
-    pub(super) fn asks(self) -> bool {
+impl RequiredLogin {
+    /// Returns true if clients must prove their identity.
+    pub(super) fn requires_proof(self) -> bool {
         self.auth == Auth::Scram
     }
 
-    /// Returns the login policy of a running cluster, and the tasks that it needs.
-    pub(super) async fn doors(
+    /// Returns the login policy of a running cluster, and the tasks that keep it up to date.
+    pub(super) async fn login_policy(
         self,
         cluster: &Cluster,
         (host, limits): (&str, ClientLimits),
@@ -104,10 +106,11 @@ impl RequiredDoors {
         Ok((LoginPolicy::for_users_within(cluster.users(), tls, (limits, audit), env), tasks))
     }
 
-    /// Creates the first user of the cluster and returns its name and password as they appear in
-    /// the ready line; `None` if there are users already, or clients are trusted.
+    /// Creates the first user of the cluster. Returns its name and password as they appear in the
+    /// line that announces a ready process. Returns `None` if there are users already, or if
+    /// clients are trusted.
     pub(super) async fn first_admin(self, cluster: &Cluster, env: &Env) -> Result<Option<String>> {
-        if self.auth == Auth::Trust || !cluster.users().now().by_name.is_empty() {
+        if self.auth == Auth::Trust || !cluster.users().current().by_name.is_empty() {
             return Ok(None);
         }
         let password = secrets::draw(&*env.random);
@@ -123,7 +126,7 @@ impl RequiredDoors {
             Err(error) => return Err(error),
         }
         let known = async {
-            while cluster.users().now().named(ADMIN).is_none() {
+            while cluster.users().current().find_by_name(ADMIN).is_none() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -144,15 +147,15 @@ fn hosts(host: &str) -> Vec<String> {
 }
 
 /// Creates the certificate authority of a cluster in a directory, unless it exists, and signs a
-/// certificate for this start. Blocks the thread.
+/// new certificate for this start of the process. Blocks the thread.
 fn certificates(env: &Env, dir: &Path, cluster: ClusterId, hosts: &[String]) -> Result<TlsFiles> {
     let fs = &*env.fs;
     create_dir_durably(fs, dir)?;
     let now = env.clock.unix_ms();
     let [ca, ca_key, certificate, key] =
         ["ca.pem", "ca.key", "server.pem", "server.key"].map(|name| dir.join(name));
-    // With it, `sextant cert client --dir` makes certificates of users.
-    write_anew(fs, &dir.join("cluster"), &format!("{cluster}\n"))?;
+    // With this directory, `sextant cert client --dir` signs certificates of users.
+    replace_file(fs, &dir.join("cluster"), &format!("{cluster}\n"))?;
     let authority = if fs.exists(&ca) && fs.exists(&ca_key) {
         let text = |bytes: Vec<u8>| {
             String::from_utf8(bytes).map_err(|_| Error::new(ErrorCode::Corrupt, "not UTF-8"))
@@ -161,18 +164,19 @@ fn certificates(env: &Env, dir: &Path, cluster: ClusterId, hosts: &[String]) -> 
         Authority::from_pem(cluster, &ca, &key)?
     } else {
         let authority = Authority::new(cluster, now)?;
-        write_anew(fs, &ca, authority.certificate())?;
-        write_anew(fs, &ca_key, &authority.key())?;
+        replace_file(fs, &ca, authority.certificate())?;
+        replace_file(fs, &ca_key, &authority.key())?;
         authority
     };
     let own = Identity::Node { cluster, role: Role::Router, node: ROUTER };
     let issued = authority.issue(&own, hosts, now)?;
-    write_anew(fs, &certificate, &issued.certificate)?;
-    write_anew(fs, &key, &issued.key)?;
+    replace_file(fs, &certificate, &issued.certificate)?;
+    replace_file(fs, &key, &issued.key)?;
     Ok(TlsFiles { certificate, key, ca })
 }
 
-fn write_anew(fs: &dyn FileSystem, path: &Path, text: &str) -> Result<()> {
+/// Replaces a file by one with this text.
+fn replace_file(fs: &dyn FileSystem, path: &Path, text: &str) -> Result<()> {
     if fs.exists(path) {
         fs.remove_file(path)?;
     }
@@ -184,9 +188,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_machines_meet_passwords_and_encryption() {
-        let wanted = |auth, tls, is_loopback| DoorArgs { auth, tls }.wanted(is_loopback).ok();
-        let some = |auth, tls| Some(RequiredDoors { auth, tls });
+    fn remote_clients_need_passwords_and_tls() {
+        let wanted =
+            |auth, tls, is_loopback| LoginArgs { auth, tls }.required_login(is_loopback).ok();
+        let some = |auth, tls| Some(RequiredLogin { auth, tls });
         assert_eq!(wanted(None, false, true), some(Auth::Trust, false));
         assert_eq!(wanted(Some(Auth::Scram), false, true), some(Auth::Scram, false));
         assert_eq!(wanted(None, true, true), some(Auth::Scram, true));

@@ -8,8 +8,8 @@ use proto::env::Env;
 use proto::rpc::api::Directory;
 use proto::{Error, ErrorCode, Result};
 
-use super::client::say;
-use super::role::member;
+use super::client::print_text;
+use super::role::parse_member;
 use super::secrets;
 use crate::roles::{FirstAdmin, make_first_admin};
 use crate::tls::{OperatorTls, read_private, read_public};
@@ -54,10 +54,11 @@ pub struct Args {
     insecure: bool,
 }
 
-/// Creates the user; an error if the cluster has a user already.
+/// Creates the user. Returns an error if the cluster has a user already.
 pub async fn run(args: Args) -> Result<()> {
     let env = Env::real();
-    let members = args.coordinators.iter().map(|text| member(text)).collect::<Result<Vec<_>>>()?;
+    let members =
+        args.coordinators.iter().map(|text| parse_member(text)).collect::<Result<Vec<_>>>()?;
     let given = match &args.password_file {
         Some(path) => Some(secrets::from_file(&env, path).await?),
         None => secrets::from_environment(PASSWORD),
@@ -76,13 +77,14 @@ pub async fn run(args: Args) -> Result<()> {
         }
         _ => error,
     })?;
-    say(&format!("user {} may do everything\n", args.admin))?;
+    print_text(&format!("user {} may do everything\n", args.admin))?;
     match given {
         Some(_) => Ok(()),
-        None => say(&format!("its password, shown only now: {password}\n")),
+        None => print_text(&format!("its password, shown only now: {password}\n")),
     }
 }
 
+/// Prepares the connections to the coordinators, with the operator's certificate if there is one.
 async fn connect(args: &Args, env: &Env) -> Result<Connect> {
     let (Some(ca), Some(cert), Some(key)) = (&args.ca, &args.cert, &args.key) else {
         return Ok(loopback_connect());

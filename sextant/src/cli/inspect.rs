@@ -16,7 +16,7 @@ use storage::fragment::{self, BlockInfo, FragmentInfo};
 use storage::log::{self, RecordInfo, RecordState, SegmentInfo};
 use storage::manifest::{self, CheckedManifest, ItemInfo};
 
-use super::client::say;
+use super::client::print_text;
 
 /// `sextant inspect`
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,7 @@ struct FileArgs {
     json: bool,
 }
 
-/// Prints a file. An error for a damaged file, after everything readable is printed.
+/// Prints a file. Returns an error for a damaged file, after all readable contents are printed.
 pub async fn run(args: Args) -> Result<()> {
     let env = Env::real();
     let inside = env.clone();
@@ -65,19 +65,22 @@ pub async fn run(args: Args) -> Result<()> {
     .await
 }
 
-fn json(value: &impl Serialize) -> Result<()> {
+/// Prints a value as one line of JSON.
+fn print_json(value: &impl Serialize) -> Result<()> {
     let line = serde_json::to_string(value).map_err(|error| Error::internal(error.to_string()))?;
-    say(&(line + "\n"))
+    print_text(&(line + "\n"))
 }
 
-/// Stores the first error of a printer that is called from a callback.
-fn keep(first: &mut Result<()>, printed: Result<()>) {
+/// Stores an error in `first` unless `first` has one already. Used by printers in callbacks,
+/// which cannot return errors.
+fn keep_first_error(first: &mut Result<()>, printed: Result<()>) {
     if first.is_ok() {
         *first = printed;
     }
 }
 
-fn damaged(path: &Path, count: u64) -> Result<()> {
+/// Returns an error if a file has damaged places.
+fn check_undamaged(path: &Path, count: u64) -> Result<()> {
     match count {
         0 => Ok(()),
         _ => {
@@ -87,6 +90,7 @@ fn damaged(path: &Path, count: u64) -> Result<()> {
     }
 }
 
+/// Returns an empty table with these column heads.
 fn table(head: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY);
@@ -94,22 +98,27 @@ fn table(head: &[&str]) -> Table {
     table
 }
 
+/// Prints a fragment.
 fn inspect_fragment(env: &Env, args: &FileArgs) -> Result<()> {
     let mut printed = Ok(());
     let info = fragment::describe(env, &args.file, &mut |block| {
         if args.all {
-            keep(&mut printed, if args.json { json(block) } else { say(&block_line(block)) });
+            keep_first_error(
+                &mut printed,
+                if args.json { print_json(block) } else { print_text(&block_line(block)) },
+            );
         }
     })?;
     printed?;
     if args.json {
-        json(&info)?
+        print_json(&info)?
     } else {
-        say(&fragment_text(&info))?
+        print_text(&fragment_text(&info))?
     }
-    damaged(&args.file, info.findings.len() as u64)
+    check_undamaged(&args.file, info.findings.len() as u64)
 }
 
+/// Returns a line of text about a block of a fragment.
 fn block_line(block: &BlockInfo) -> String {
     let BlockInfo { block: number, slice, offset, stored_bytes, raw_bytes, rows, .. } = block;
     let (tombstones, oldest, newest, first) =
@@ -120,6 +129,7 @@ fn block_line(block: &BlockInfo) -> String {
     )
 }
 
+/// Returns a text about a fragment.
 fn fragment_text(info: &FragmentInfo) -> String {
     let stats = &info.stats;
     let mut text = format!(
@@ -155,11 +165,15 @@ fn fragment_text(info: &FragmentInfo) -> String {
     text
 }
 
+/// Prints a segment of an indexer's commit log.
 fn inspect_log(env: &Env, args: &FileArgs) -> Result<()> {
     let mut printed = Ok(());
     let info = log::describe(env, &args.file, &mut |record| {
         if args.all || record.state != RecordState::Ok {
-            keep(&mut printed, if args.json { json(record) } else { say(&record_line(record)) });
+            keep_first_error(
+                &mut printed,
+                if args.json { print_json(record) } else { print_text(&record_line(record)) },
+            );
         }
     })?;
     printed?;
@@ -167,20 +181,21 @@ fn inspect_log(env: &Env, args: &FileArgs) -> Result<()> {
         base, log_id, end, records, payload_bytes, room_bytes, damaged: count, ..
     } = info;
     if args.json {
-        json(&info)?;
+        print_json(&info)?;
     } else {
-        say(&format!(
+        print_text(&format!(
             "segment of log {log_id:016x} from LSN {base} to {end}: {records} records with {payload_bytes} bytes{}\n",
-            room(room_bytes)
+            unused_space_text(room_bytes)
         ))?;
     }
-    damaged(&args.file, count).map_err(|error| {
+    check_undamaged(&args.file, count).map_err(|error| {
         error.with_hint(
             "a crash may leave a torn record at the end of the last segment; the next start removes it",
         )
     })
 }
 
+/// Prints a segment of a bucket's change log.
 fn inspect_changes(env: &Env, args: &FileArgs) -> Result<()> {
     let (mut printed, mut items, mut mutations, mut count) = (Ok(()), 0, 0, 0);
     let info = describe_changes(&*env.fs, &args.file, &mut |item| {
@@ -191,27 +206,31 @@ fn inspect_changes(env: &Env, args: &FileArgs) -> Result<()> {
             mutations += last.0 + 1 - first.0;
         }
         if args.all || is_damaged {
-            keep(&mut printed, if args.json { json(item) } else { say(&change_line(item)) });
+            keep_first_error(
+                &mut printed,
+                if args.json { print_json(item) } else { print_text(&change_line(item)) },
+            );
         }
     })?;
     printed?;
     let SegmentInfo { base, log_id, end, records, room_bytes, .. } = info;
     if args.json {
-        json(&info)?;
+        print_json(&info)?;
     } else {
-        say(&format!(
+        print_text(&format!(
             "segment of change log {log_id:016x} from LSN {base} to {end}: {records} groups with {items} items, {mutations} mutations{}\n",
-            room(room_bytes)
+            unused_space_text(room_bytes)
         ))?;
     }
-    damaged(&args.file, count.max(info.damaged))
+    check_undamaged(&args.file, count.max(info.damaged))
 }
 
-/// Returns a text about the zeros after the last record of a file's last segment.
-fn room(bytes: u64) -> String {
+/// Returns a text about the unused space, filled with zeros, after the last record of a segment.
+fn unused_space_text(bytes: u64) -> String {
     if bytes == 0 { String::new() } else { format!(", and room of {bytes} bytes behind them") }
 }
 
+/// Returns a line of text about an item of a change log.
 fn change_line(item: &ChangeInfo) -> String {
     let ChangeInfo { lsn, group_offset, bytes, content } = item;
     let what = match content {
@@ -268,15 +287,17 @@ fn joined(buckets: &[BucketId]) -> String {
     numbers.join(", ")
 }
 
+/// Prints a checkpoint of a bucket or the manifest of a projector.
 fn inspect_checkpoint(env: &Env, args: &FileArgs) -> Result<()> {
     let contents = describe_checkpoint(&*env.fs, &args.file)?;
     if args.json {
-        return json(&contents);
+        return print_json(&contents);
     }
     let text = serde_json::to_string_pretty(&contents);
-    say(&(text.map_err(|error| Error::internal(error.to_string()))? + "\n"))
+    print_text(&(text.map_err(|error| Error::internal(error.to_string()))? + "\n"))
 }
 
+/// Returns a line of text about a record of a commit log.
 fn record_line(record: &RecordInfo) -> String {
     let what = match (record.state, record.mark) {
         (RecordState::Ok, false) => "record",
@@ -288,11 +309,13 @@ fn record_line(record: &RecordInfo) -> String {
     format!("LSN {} at {}: {what}, {} bytes{durable}\n", record.lsn, record.offset, record.bytes)
 }
 
+/// Prints a manifest of an indexer.
 fn inspect_manifest(env: &Env, args: &FileArgs) -> Result<()> {
     let described = manifest::describe(env, &args.file)?;
-    if args.json { json(&described) } else { say(&manifest_text(&described)) }
+    if args.json { print_json(&described) } else { print_text(&manifest_text(&described)) }
 }
 
+/// Returns a text about a manifest of an indexer.
 fn manifest_text(described: &CheckedManifest) -> String {
     match described {
         CheckedManifest::Node { next_file, buckets, dead } => {
@@ -340,6 +363,7 @@ fn manifest_text(described: &CheckedManifest) -> String {
     }
 }
 
+/// Returns a table of the fragments in a manifest.
 fn fragments_table(items: &[ItemInfo]) -> Table {
     let mut fragments =
         table(&["slice", "group", "fragment", "rows of", "columns", "epochs", "from", "to"]);

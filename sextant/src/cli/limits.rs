@@ -1,4 +1,4 @@
-//! The settings that limit clients, of a router and of `sextant dev`.
+//! The settings that limit clients. A router and `sextant dev` have them.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use clap::Arg;
 
 use crate::flow::ClientLimits;
 
-/// The maximum of sizes in MiB: more memory or disk than any machine has.
+/// The maximum of a size in MiB, which is more memory or disk than any machine has.
 pub const MIB_MAX: u64 = 1 << 30;
 
 /// The limits of clients as flags or as keys of a settings file.
@@ -75,7 +75,7 @@ pub fn default_of(flag: &str) -> Option<&'static str> {
     DEFAULTS.iter().find(|(known, _)| *known == flag).map(|(_, value)| *value)
 }
 
-/// Adds the default of a flag that limits clients to its help.
+/// Adds the default value to the help of a flag that limits clients.
 pub fn with_default(argument: Arg) -> Arg {
     let value = argument.get_long().and_then(default_of);
     match (value, argument.get_help().map(ToString::to_string)) {
@@ -87,7 +87,7 @@ pub fn with_default(argument: Arg) -> Arg {
 }
 
 impl LimitArgs {
-    /// Returns each flag with true if it was given.
+    /// Returns each flag, with true if it was given on the command line.
     pub fn given(&self) -> [(&'static str, bool); DEFAULTS.len()] {
         let given = [
             self.login_failures_max.is_some(),
@@ -107,7 +107,8 @@ impl LimitArgs {
         std::array::from_fn(|n| (DEFAULTS[n].0, given[n]))
     }
 
-    /// Returns the limits: of the flags, then of the file, then the defaults.
+    /// Returns the limits of clients. A value comes from a flag, otherwise from the settings
+    /// file, otherwise from the defaults.
     pub fn limits(&self, file: &Self) -> ClientLimits {
         let usual = ClientLimits::default();
         let bytes = |own: Option<u64>, file: Option<u64>, usual: usize| {
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_is_a_flag_and_a_key_and_its_default_is_as_told() {
+    fn limits_have_flags_keys_and_defaults() {
         let nothing = LimitArgs::default();
         let as_told: Vec<_> =
             DEFAULTS.iter().map(|(flag, value)| format!("--{flag}={value}")).collect();

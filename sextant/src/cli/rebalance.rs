@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use proto::{Error, ErrorCode, Result};
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
-use super::client::say;
+use super::client::print_text;
 use super::sql_client::{Target, describe};
 
 /// The interval between two checks of the moves.
@@ -29,7 +29,7 @@ pub struct RebalanceArgs {
     no_wait: bool,
 }
 
-/// Runs the command; an error if a move is undone.
+/// Runs the command. Returns an error if a move is undone.
 pub async fn run(args: RebalanceArgs) -> Result<()> {
     let client = args.target.connect().await?;
     let statement = match &args.index {
@@ -37,7 +37,7 @@ pub async fn run(args: RebalanceArgs) -> Result<()> {
         None => "REBALANCE".to_owned(),
     };
     for row in query(&client, &format!("EXPLAIN {statement}")).await? {
-        say(&format!("{}\n", row.get(0).unwrap_or_default()))?;
+        print_text(&format!("{}\n", row.get(0).unwrap_or_default()))?;
     }
     if args.dry_run {
         return Ok(());
@@ -47,6 +47,7 @@ pub async fn run(args: RebalanceArgs) -> Result<()> {
     if args.no_wait { Ok(()) } else { wait(&client, before).await }
 }
 
+/// Runs a query and returns its rows.
 async fn query(client: &Client, sql: &str) -> Result<Vec<SimpleQueryRow>> {
     let messages = client
         .simple_query(sql)
@@ -68,6 +69,7 @@ struct Move {
     note: String,
 }
 
+/// Returns the rows of SHOW MOVES, by the number of the move.
 async fn moves(client: &Client) -> Result<BTreeMap<u64, Move>> {
     let mut moves = BTreeMap::new();
     for row in query(client, "SHOW MOVES").await? {
@@ -85,8 +87,8 @@ async fn moves(client: &Client) -> Result<BTreeMap<u64, Move>> {
     Ok(moves)
 }
 
-/// Shows a progress bar until no move is in progress. Moves in stage `done`, whose source only
-/// waits for older scans, do not count.
+/// Shows a progress bar until no move with a number above `before` is in progress. A move in the
+/// stage `done` counts as ended, although its source still waits for older scans.
 async fn wait(client: &Client, before: u64) -> Result<()> {
     let style = ProgressStyle::with_template("{bar:40} {percent:>3}% {msg}");
     let bar = ProgressBar::new(100);
@@ -114,11 +116,12 @@ async fn wait(client: &Client, before: u64) -> Result<()> {
     }
 }
 
+/// Prints the result of the moves with a number above `before`; an error if a move was undone.
 fn ended(moves: &BTreeMap<u64, Move>, before: u64) -> Result<()> {
     let mine = moves.range(before + 1..).map(|(_, mv)| mv);
     let undone: Vec<&Move> = mine.clone().filter(|mv| mv.stage == "undone").collect();
     match undone.first() {
-        None => say(&format!("{} moves carried out\n", mine.count())),
+        None => print_text(&format!("{} moves carried out\n", mine.count())),
         Some(first) => Err(Error::unavailable(format!(
             "{} moves were undone; {}: {}",
             undone.len(),

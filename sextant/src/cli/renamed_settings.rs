@@ -1,11 +1,12 @@
-//! Settings that were renamed: the old name is refused with an error that names the new one.
+//! The old names of renamed settings. A setting with an old name is refused, and the error
+//! contains the new name.
 
 use std::convert::Infallible;
 use std::str::FromStr;
 
 use proto::{Error, ErrorCode, Result};
 
-/// The value of a setting under its old name; only whether it is present matters.
+/// The value of a setting that was given by its old name. Its text does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OldName;
 

@@ -16,7 +16,7 @@ use super::security::{GivenSettings, security};
 use super::settings_file;
 use crate::limited::ConnectionsMax;
 use crate::roles::{
-    Auth, DoorSettings, RecoveryFlags, RoleSettings, ScanSettings, Shutdown, run_role,
+    Auth, LoginSettings, RecoveryFlags, RoleSettings, ScanSettings, Shutdown, run_role,
 };
 
 /// The settings of a role: flags, or keys of a file ([`settings_file`]).
@@ -133,32 +133,35 @@ pub struct Args {
     log_mb: Option<OldName>,
 }
 
-/// The maximum memory for open transactions, in MiB: an indexer logs an epoch, and therefore a
-/// commit, as one record of at most 512 MiB.
+/// The maximum of the memory for open transactions, in MiB. An indexer logs an epoch, which
+/// contains whole commits, as one record of at most 512 MiB.
 const TRANSACTIONS_MB_MAX: u64 = 512;
 
-fn bad(what: impl Into<String>) -> Error {
+/// Returns the error for an invalid setting.
+fn setting_error(what: impl Into<String>) -> Error {
     Error::new(ErrorCode::InvalidParameter, what)
 }
 
+/// Reads the settings from a file.
 fn read_file(env: &Env, path: &Path) -> Result<Args> {
     let here =
         |error: std::io::Error| Error::from(error).context(format!("reading {}", path.display()));
     let file = env.fs.open(path, proto::env::OpenMode::Read).map_err(here)?;
     let mut bytes = vec![0; file.len().map_err(here)? as usize];
     file.read_exact_at(&mut bytes, 0).map_err(here)?;
-    let text =
-        String::from_utf8(bytes).map_err(|_| bad(format!("{}: not UTF-8", path.display())))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| setting_error(format!("{}: not UTF-8", path.display())))?;
     settings_file::read(&text).map_err(|error| error.context(path.display().to_string()))
 }
 
-/// Returns the settings of a role from the text of a file, without flags.
+/// Parses the text of a settings file and returns the settings of a role, without any flags.
 #[cfg(any(test, feature = "testing"))]
 pub(super) fn settings_of_text(env: &Env, role: Role, text: &str) -> Result<RoleSettings> {
     settings_file::read::<Args>(text)?.settings(env, role)
 }
 
 impl Args {
+    /// Returns an error if a setting has an old name.
     fn refuse_old_names(&self, role: Role) -> Result<()> {
         refuse_old_names(&[
             (self.listen, "listen", if role == Role::Router { "grpc" } else { "peer_listen" }),
@@ -168,6 +171,7 @@ impl Args {
         ])
     }
 
+    /// Returns an error if a setting of another role is given.
     fn refuse_foreign(&self, role: Role) -> Result<()> {
         let given = [
             ("data", self.data.is_some()),
@@ -196,6 +200,7 @@ impl Args {
         refuse_foreign(role, &self.limits.given())
     }
 
+    /// Returns the complete settings of a role, with the defaults.
     fn settings(self, env: &Env, role: Role) -> Result<RoleSettings> {
         let file = match &self.config {
             Some(path) => read_file(env, path)?,
@@ -206,7 +211,7 @@ impl Args {
         self.refuse_foreign(role)?;
         file.refuse_foreign(role)?;
         let missing = |what: &str| {
-            bad(format!("a {} needs {what}", role.name()))
+            setting_error(format!("a {} needs {what}", role.name()))
                 .with_hint("set it as a flag or in the file of --config; config/ has examples")
         };
         let id = self.id.or(file.id).ok_or_else(|| missing("a node number, --id"))?;
@@ -224,7 +229,7 @@ impl Args {
         let coordinators =
             if self.coordinators.is_empty() { file.coordinators } else { self.coordinators };
         let coordinators =
-            coordinators.iter().map(|text| member(text)).collect::<Result<Vec<_>>>()?;
+            coordinators.iter().map(|text| parse_member(text)).collect::<Result<Vec<_>>>()?;
         if coordinators.is_empty() {
             return Err(missing("the coordinator's members, --coordinators 1=host:port,2=…"));
         }
@@ -265,7 +270,7 @@ impl Args {
             sql: self.sql.or(file.sql).unwrap_or_else(|| "127.0.0.1:7432".into()),
             http: self.http.or(file.http),
             connections,
-            doors: DoorSettings {
+            doors: LoginSettings {
                 auth: self.auth.or(file.auth),
                 limits: self.limits.limits(&file.limits),
                 audit_dir: self.audit_dir.or(file.audit_dir),
@@ -275,8 +280,8 @@ impl Args {
     }
 }
 
-/// Returns the address by which other processes know this one. An error for an address that stands
-/// for all interfaces, which cannot be called.
+/// Returns the address by which other processes know this one. Returns an error for an address
+/// that stands for all interfaces, since no process can call it.
 fn advertised(role: Role, listen: String, advertise: Option<String>) -> Result<String> {
     let address = advertise.unwrap_or(listen);
     let host = address.rsplit_once(':').map_or(&*address, |(host, _)| host);
@@ -286,7 +291,7 @@ fn advertised(role: Role, listen: String, advertise: Option<String>) -> Result<S
     if !is_everywhere || role == Role::Router {
         return Ok(address);
     }
-    Err(bad(format!("other processes cannot call a {} at {address}", role.name()))
+    Err(setting_error(format!("other processes cannot call a {} at {address}", role.name()))
         .with_hint("give the address that they can call with --advertise HOST:PORT"))
 }
 
@@ -294,7 +299,7 @@ fn advertised(role: Role, listen: String, advertise: Option<String>) -> Result<S
 fn router_address(peer_listen: Option<String>, grpc: Option<String>) -> Result<String> {
     match peer_listen {
         None => Ok(grpc.unwrap_or_else(|| "127.0.0.1:7400".into())),
-        Some(_) => Err(bad("a router serves users only: it has no --peer-listen")
+        Some(_) => Err(setting_error("a router serves users only: it has no --peer-listen")
             .with_hint("--sql, --grpc and --http set the addresses of a router's ports")),
     }
 }
@@ -304,13 +309,14 @@ fn mib(mib: u64) -> usize {
     (mib << 20) as usize
 }
 
+/// Converts a number of a setting; a number that is too large becomes the maximum.
 fn count(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// Parses a member of the coordinator.
-pub(super) fn member(text: &str) -> Result<(NodeId, String)> {
-    let wrong = || bad(format!("coordinator member {text:?} is not N=HOST:PORT"));
+/// Parses the number and the address of a coordinator.
+pub(super) fn parse_member(text: &str) -> Result<(NodeId, String)> {
+    let wrong = || setting_error(format!("coordinator member {text:?} is not N=HOST:PORT"));
     let (id, address) = text.trim().split_once('=').ok_or_else(wrong)?;
     Ok((NodeId(id.parse().map_err(|_| wrong())?), address.to_owned()))
 }
@@ -343,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_to_listen_on_says_for_whom() {
+    fn listen_addresses_by_role() {
         let old = parsed(&["--listen=h:1"]);
         for (role, new) in [
             (Role::Coordinator, "--peer-listen"),

@@ -1,5 +1,5 @@
-//! The flags of each role: one struct contains the settings of all roles, and each role shows and
-//! accepts only its own.
+//! The flags of each role. One struct contains the settings of all roles; each role shows and
+//! accepts only those that it has.
 
 use clap::Arg;
 use clap::builder::Resettable;
@@ -8,16 +8,16 @@ use proto::{Error, ErrorCode, Result};
 
 use super::limits::default_of;
 
-/// The value of a setting that is not given.
+/// The value of a flag that is not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Preset {
-    /// No value: the setting is required, or has no effect if it is missing.
+    /// No value: the setting is required, or its absence has no effect.
     Nothing,
-    /// This value, or the description of a value.
+    /// A value, or a description of the value in words.
     Value(&'static str),
 }
 
-/// Returns the preset of a role's flag; `None` if the role does not have the flag.
+/// Returns the default of a role's flag; `None` if the role does not have the flag.
 fn preset(flag: &str, role: Role) -> Option<Preset> {
     use Preset::{Nothing, Value};
     match (flag, role) {
@@ -64,8 +64,9 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
     }
 }
 
-/// Returns the help of a flag for a role, if it differs from the help for other roles.
-fn own_meaning(flag: &str, role: Role) -> Option<&'static str> {
+/// Returns the help text of a flag for one role, if it differs from the help text for other
+/// roles.
+fn help_of_role(flag: &str, role: Role) -> Option<&'static str> {
     match (flag, role) {
         ("data", Role::Router) => Some(
             "Data directory for the catalog: with it scans go on after a restart of the router also while no coordinator answers",
@@ -81,25 +82,26 @@ fn own_meaning(flag: &str, role: Role) -> Option<&'static str> {
     }
 }
 
-/// Adds the default of a flag to its help if the role has the flag, and hides it otherwise.
-/// Environment variables of hidden flags are not read.
+/// Adds the default of a flag to its help if the role has the flag. Hides the flag otherwise, and
+/// ignores its environment variable.
 pub fn for_role(argument: Arg, role: Role) -> Arg {
     let flag = argument.get_long().unwrap_or_default().to_owned();
     match preset(&flag, role) {
         None => argument.hide(true).env(Resettable::Reset),
-        Some(Preset::Nothing) => match own_meaning(&flag, role) {
+        Some(Preset::Nothing) => match help_of_role(&flag, role) {
             None => argument.hide_env_values(true),
             Some(meaning) => argument.help(meaning).hide_env_values(true),
         },
         Some(Preset::Value(value)) => {
             let common = argument.get_help().map(ToString::to_string).unwrap_or_default();
-            let meaning = own_meaning(&flag, role).map_or(common, ToOwned::to_owned);
+            let meaning = help_of_role(&flag, role).map_or(common, ToOwned::to_owned);
             argument.help(format!("{meaning} [default: {value}]")).hide_env_values(true)
         }
     }
 }
 
-/// Refuses settings of other roles. `given` has each flag, with true if it was given.
+/// Returns an error if a setting of another role is given. `given` contains each flag, with true
+/// if it was given.
 pub fn refuse_foreign(role: Role, given: &[(&str, bool)]) -> Result<()> {
     let foreign = given.iter().find(|(flag, given)| *given && preset(flag, role).is_none());
     let Some((flag, _)) = foreign else { return Ok(()) };

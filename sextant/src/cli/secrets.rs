@@ -1,5 +1,5 @@
-//! Secrets of the command line. They come from a file, the environment or the terminal, and never
-//! from an argument, which any user of the machine could read.
+//! Functions that read the secrets of the command line. Secrets come from a file, the environment
+//! or the terminal, and never from an argument, which any user of the machine could read.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -66,7 +66,7 @@ mod tests {
 
     #[tokio::test]
     #[allow(clippy::disallowed_methods, reason = "a test makes files with modes")]
-    async fn a_file_with_a_secret_is_read_if_it_is_its_owners_alone() {
+    async fn only_a_private_secret_file_is_read() {
         let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
         let path = dir.path().join("password");
         for (text, mode, expected) in [

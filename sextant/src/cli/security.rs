@@ -8,7 +8,7 @@ use proto::{Error, ErrorCode, Result};
 use crate::roles::SecuritySettings;
 use crate::tls::TlsFiles;
 
-/// The settings as given by flags or in the file.
+/// The security settings as they are given by flags or in the settings file.
 pub struct GivenSettings {
     /// `tls_cert`
     pub certificate: Option<PathBuf>,
@@ -20,8 +20,8 @@ pub struct GivenSettings {
     pub insecure: Option<bool>,
 }
 
-/// Checks the settings: either all three files of a certificate are given, or `insecure`, because a
-/// process without checks must be configured explicitly.
+/// Checks the security settings. Either all three files of a certificate or `insecure` must be
+/// given, because a process that does not authenticate others must be configured explicitly.
 pub fn security(role: Role, given: GivenSettings) -> Result<SecuritySettings> {
     let GivenSettings { certificate, key, ca, insecure } = given;
     let bad = |what: String| Error::new(ErrorCode::InvalidParameter, what);
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_has_a_whole_certificate_or_says_that_it_checks_nobody() {
+    fn certificate_or_insecure_is_required() {
         let all = [Some("c"), Some("k"), Some("a")];
         assert!(matches!(given(all, None), Ok(SecuritySettings::Certificates(_))));
         assert!(matches!(given(all, Some(false)), Ok(SecuritySettings::Certificates(_))));

@@ -2,8 +2,8 @@
 //!
 //! No other node has these documents, so nothing happens automatically: the bucket is not served,
 //! and its indexes keep their entries. An operator restores the newest copy of the directory, or
-//! first writes the remaining entries to a file (`--report`) and then accepts the loss
-//! (`--accept-loss`).
+//! accepts the loss (`--accept-loss`), usually after the remaining index entries are written to a
+//! file (`--report`).
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use proto::{Error, ErrorCode, Result};
 use serde_json::{Map, Value};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::client::say;
+use super::client::print_text;
 use super::sql_client::{Target, describe};
 use super::verify::nodes;
 
@@ -96,10 +96,10 @@ fn accept_loss(env: &Env, data: &Path, given_up: &[String]) -> Result<()> {
             .map_err(|error| error.context(dir.display().to_string()))?;
         unsaved +=
             found.iter().filter(|b| matches!(b.outcome, RecoveryOutcome::Unsaved(_))).count();
-        say(&text(&dir, &found))?;
+        print_text(&text(&dir, &found))?;
     }
     match unsaved {
-        0 => say(
+        0 => print_text(
             "Start the projector. What it then lacks of a published epoch is told by statements that need the documents; \
                   stop it and run this command again to accept that.\n",
         ),
@@ -111,6 +111,7 @@ fn accept_loss(env: &Env, data: &Path, given_up: &[String]) -> Result<()> {
     }
 }
 
+/// Returns a text about the recovered buckets of a projector's directory.
 fn text(dir: &Path, found: &[RecoveredBucket]) -> String {
     let mut text = format!("{}: {} buckets\n", dir.display(), found.len());
     for RecoveredBucket { bucket, name, outcome, commits } in found {
@@ -193,20 +194,21 @@ async fn report(target: &Target, bucket: &str, path: &Path) -> Result<()> {
     }
     let file = out.into_inner().map_err(|error| Error::from(error.into_error()))?;
     file.sync_all()?;
-    say(&format!("{}: {lines} entries of {} indexes\n", path.display(), indexes.len()))?;
+    print_text(&format!("{}: {lines} entries of {} indexes\n", path.display(), indexes.len()))?;
     match unread.is_empty() {
         true => Ok(()),
         false => Err(Error::unavailable(unread.join("; "))),
     }
 }
 
-fn failed(error: &tokio_postgres::Error) -> Error {
+/// Returns the error for a failed statement.
+fn sql_error(error: &tokio_postgres::Error) -> Error {
     Error::new(ErrorCode::InvalidParameter, describe(error))
 }
 
-/// The names of the bucket's indexes.
+/// Returns the names of the bucket's indexes.
 async fn indexes(client: &Client, bucket: &str) -> Result<Vec<String>> {
-    let rows = client.simple_query("SHOW INDEXES").await.map_err(|error| failed(&error))?;
+    let rows = client.simple_query("SHOW INDEXES").await.map_err(|error| sql_error(&error))?;
     let name = |row: &SimpleQueryMessage| match row {
         SimpleQueryMessage::Row(row) if row.get("bucket") == Some(bucket) => {
             row.get("name").map(str::to_owned)
@@ -223,13 +225,13 @@ async fn indexes(client: &Client, bucket: &str) -> Result<Vec<String>> {
     }
 }
 
-/// Writes the entries of an index as they arrive, and returns their number.
+/// Writes the entries of an index to a file as they arrive. Returns their number.
 async fn write_entries(client: &Client, index: &str, out: &mut impl Write) -> Result<u64> {
     let select = format!("SELECT * FROM \"{}\"", index.replace('"', "\"\""));
-    let messages = client.simple_query_raw(&select).await.map_err(|error| failed(&error))?;
+    let messages = client.simple_query_raw(&select).await.map_err(|error| sql_error(&error))?;
     let mut messages = std::pin::pin!(messages);
     let mut lines = 0;
-    while let Some(message) = messages.try_next().await.map_err(|error| failed(&error))? {
+    while let Some(message) = messages.try_next().await.map_err(|error| sql_error(&error))? {
         let SimpleQueryMessage::Row(row) = message else { continue };
         let text = |n: usize| row.get(n).map_or(Value::Null, Value::from);
         let columns = row.columns().iter().enumerate();

@@ -1,4 +1,5 @@
-//! Connections of the client commands to a SQL port, with TLS and with a password or a certificate.
+//! Connections of the client commands to a SQL port, with TLS and with a password or a
+//! certificate for the log-in.
 
 use std::io;
 use std::path::PathBuf;
@@ -23,10 +24,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time limit for the log-in.
 const LOG_IN_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The text of the library's error if the server requires a password and none was given.
+/// The text of the SQL library's error for a server that requires a password if none was given.
 const NO_PASSWORD: &str = "password missing";
 
-/// The environment variable with a password, as in PostgreSQL's programs.
+/// The environment variable for the password, the same as in PostgreSQL's programs.
 const PASSWORD: &str = "PGPASSWORD";
 
 /// The cluster to connect to, and the user.
@@ -53,7 +54,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Connects; reads the password from the terminal if the server requires one and it was not given otherwise.
+    /// Connects to the SQL port. If the server requires a password and none was given, it is read
+    /// from the terminal.
     pub(super) async fn connect(&self) -> Result<Client> {
         let (env, tls) = (Env::real(), self.tls().await?);
         let known = match &self.password_file {
@@ -70,6 +72,7 @@ impl Target {
         done.map_err(|failed| failed.into_error(&self.at))
     }
 
+    /// Reads the certificates for TLS; `None` if no authority was given.
     async fn tls(&self) -> Result<Option<UserTls>> {
         let Some(ca) = self.ca.clone() else { return Ok(None) };
         let (env, own) = (Env::real(), self.cert.clone().zip(self.key.clone()));
@@ -96,6 +99,7 @@ enum ConnectFailure {
 }
 
 impl ConnectFailure {
+    /// Returns the failure as an error for the user.
     fn into_error(self, at: &str) -> Error {
         match self {
             Self::Other(error) => error,
@@ -113,6 +117,7 @@ pub async fn connect(at: &str) -> Result<Client> {
     connect_as(at, "sextant", None, None).await.map_err(|failed| failed.into_error(at))
 }
 
+/// Connects as a user with a password and TLS settings, and logs in.
 async fn connect_as(
     at: &str,
     user: &str,
@@ -132,7 +137,7 @@ async fn connect_as(
     };
     let opened = tokio::time::timeout(CONNECT_TIMEOUT, opened).await;
     let opened = opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-    let stream = opened.map_err(|error| unreached(at, &error.to_string()))?;
+    let stream = opened.map_err(|error| unreachable(at, &error.to_string()))?;
     let is_local = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback());
     if password.is_some() && tls.is_none() && !is_local {
         let what = format!("connecting to {at}: a password is not sent over a network in clear");
@@ -145,16 +150,17 @@ async fn connect_as(
         match tls {
             Some(tls) => {
                 let host = HostTls { tls: tls.clone(), host: host.to_owned() };
-                began(at, config.connect_raw(stream, host).await)
+                start_connection(at, config.connect_raw(stream, host).await)
             }
-            None => began(at, config.connect_raw(stream, NoTls).await),
+            None => start_connection(at, config.connect_raw(stream, NoTls).await),
         }
     };
-    let late = |_| Err(unreached(at, "no answer to the log-in"));
+    let late = |_| Err(unreachable(at, "no answer to the log-in"));
     tokio::time::timeout(LOG_IN_TIMEOUT, begun).await.unwrap_or_else(late)
 }
 
-fn unreached(at: &str, why: &str) -> ConnectFailure {
+/// Returns the error for a server that cannot be reached.
+fn unreachable(at: &str, why: &str) -> ConnectFailure {
     ConnectFailure::Other(
         Error::unavailable(format!("connecting to {at}: {why}"))
             .with_hint("is the cluster running? `sextant dev` starts one and prints its ports"),
@@ -162,7 +168,7 @@ fn unreached(at: &str, why: &str) -> ConnectFailure {
 }
 
 /// Starts the task of a connection whose client is logged in, and returns the client.
-fn began<S, T>(
+fn start_connection<S, T>(
     at: &str,
     begun: std::result::Result<(Client, Connection<S, T>), tokio_postgres::Error>,
 ) -> std::result::Result<Client, ConnectFailure>
@@ -176,7 +182,7 @@ where
             ConnectFailure::Other(Error::new(ErrorCode::BadLogin, what))
         }
         None if describe(&error).contains(NO_PASSWORD) => ConnectFailure::NoPassword,
-        None => unreached(at, &describe(&error)),
+        None => unreachable(at, &describe(&error)),
     })?;
     // The task ends when the client is dropped.
     Env::real()
@@ -189,7 +195,7 @@ where
     Ok(client)
 }
 
-/// Returns the text of a PostgreSQL error with its causes.
+/// Returns the text of a PostgreSQL error and of its causes.
 pub fn describe(error: &tokio_postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         let hint = error.hint().map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
@@ -204,7 +210,7 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
     text
 }
 
-/// The host and port of `HOST:PORT`; an IPv6 address is in brackets.
+/// Splits `HOST:PORT` into the host and the port. An IPv6 address is in brackets.
 fn host_and_port(at: &str) -> Result<(&str, u16)> {
     let parts = at.rsplit_once(':').and_then(|(host, port)| {
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -219,7 +225,7 @@ fn host_and_port(at: &str) -> Result<(&str, u16)> {
     })
 }
 
-/// TLS to one host, as the library of the SQL client requires it.
+/// The TLS settings for one host, in the form that the library of the SQL client requires.
 struct HostTls {
     tls: UserTls,
     host: String,
@@ -286,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_may_be_one_of_ipv6_in_brackets() {
+    fn ipv6_addresses_are_in_brackets() {
         assert_eq!(host_and_port("[::1]:7432").expect("an address"), ("::1", 7432));
         assert_eq!(host_and_port("db.example:1").expect("an address"), ("db.example", 1));
         for wrong in ["::1:7432", "localhost", ":7432", "[]:7432", "h:port", "h:99999"] {

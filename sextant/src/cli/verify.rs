@@ -7,7 +7,7 @@ use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 use storage::verify::{Report, check_format, is_data_dir, verify};
 
-use super::client::say;
+use super::client::print_text;
 
 /// `sextant verify`
 #[derive(Debug, clap::Args)]
@@ -20,21 +20,22 @@ pub struct Args {
     json: bool,
 }
 
-/// A report of one node and its directory.
+/// The report about one node, with the directory of the node.
 #[derive(Serialize)]
-struct Line<'a> {
+struct NodeReport<'a> {
     dir: &'a Path,
     #[serde(flatten)]
     report: &'a Report,
 }
 
-/// Checks all files. An error for damage, after everything is printed.
+/// Checks all files. Returns an error for damage, after everything is printed.
 pub async fn run(args: Args) -> Result<()> {
     let env = Env::real();
     let inside = env.clone();
     env.blocking(move || run_blocking(&inside, &args)).await
 }
 
+/// Checks the files of each node and prints the reports. Blocks the thread.
 fn run_blocking(env: &Env, args: &Args) -> Result<()> {
     let mut findings = 0;
     for dir in nodes(env, &args.data)? {
@@ -51,11 +52,11 @@ fn run_blocking(env: &Env, args: &Args) -> Result<()> {
         };
         findings += report.findings.len();
         if args.json {
-            let line = serde_json::to_string(&Line { dir: &dir, report: &report })
+            let line = serde_json::to_string(&NodeReport { dir: &dir, report: &report })
                 .map_err(|error| Error::internal(error.to_string()))?;
-            say(&(line + "\n"))?;
+            print_text(&(line + "\n"))?;
         } else {
-            say(&text(&dir, &report))?;
+            print_text(&text(&dir, &report))?;
         }
     }
     match findings {
@@ -71,13 +72,13 @@ fn run_blocking(env: &Env, args: &Args) -> Result<()> {
     }
 }
 
-/// True if a directory belongs to an indexer or a projector.
+/// Returns true if a directory belongs to an indexer or a projector.
 fn is_node(env: &Env, dir: &Path) -> bool {
     is_data_dir(env, dir) || projector::is_source_dir(env, dir)
 }
 
-/// Returns `data` itself if it is the directory of a node, otherwise the directories of indexers
-/// and projectors in it.
+/// Returns `data` if it is the directory of an indexer or a projector; otherwise the directories
+/// of indexers and projectors that `data` contains.
 pub(super) fn nodes(env: &Env, data: &Path) -> Result<Vec<PathBuf>> {
     if is_node(env, data) {
         return Ok(vec![data.to_path_buf()]);
@@ -95,8 +96,8 @@ pub(super) fn nodes(env: &Env, data: &Path) -> Result<Vec<PathBuf>> {
     Ok(dirs)
 }
 
-/// Locks the directory so that no node starts during the check. `None` for a copy without a lock
-/// file.
+/// Locks the directory so that no node starts during the check. Returns `None` for a copy of a
+/// directory, which has no lock file.
 fn lock(env: &Env, dir: &Path) -> Result<Option<Box<dyn Send + Sync>>> {
     if !env.fs.exists(&dir.join("LOCK")) {
         return Ok(None);
@@ -111,6 +112,7 @@ fn lock(env: &Env, dir: &Path) -> Result<Option<Box<dyn Send + Sync>>> {
     }
 }
 
+/// Returns the text of a report about a directory.
 fn text(dir: &Path, report: &Report) -> String {
     let mut text = format!(
         "{}: {} log segments with {} records, {} manifests, {} fragments with {} rows, {} bytes\n",

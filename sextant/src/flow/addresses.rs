@@ -1,5 +1,5 @@
-//! The limit of connections of each address, at all ports for users together. IPv6 addresses of one
-//! /64 count as one address.
+//! The limit on the number of connections of each client address, over all ports for users. IPv6
+//! addresses of one /64 network count as one address.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,18 +12,20 @@ use super::limits::ClientLimits;
 use super::refusals::{Limit, Refusals};
 use crate::listen::{is_loopback, network};
 
-/// The numbers of connections by address; clones share them. The number of addresses is bounded by
-/// the limits of the ports.
+/// The numbers of connections by client address. Clones share the numbers. The number of
+/// addresses is bounded, because each port limits its connections.
 #[derive(Clone)]
 pub struct Addresses(Arc<Shared>);
 
+/// The numbers of connections, shared by all clones.
 struct Shared {
     setting: Option<u32>,
     refusals: Refusals,
     table: Mutex<BTreeMap<IpAddr, u32>>,
 }
 
-/// The place of a connection, which becomes free on drop.
+/// The reservation of one connection for an address. The connection is counted until this value
+/// is dropped.
 pub struct AddressPlace {
     addresses: Addresses,
     address: Option<IpAddr>,
@@ -36,19 +38,20 @@ impl Addresses {
         Self(Arc::new(Shared { setting, refusals, table: Mutex::default() }))
     }
 
-    /// The limit of an address.
-    fn most(&self, address: IpAddr) -> u32 {
+    /// Returns the maximum number of connections of an address.
+    fn connections_max(&self, address: IpAddr) -> u32 {
         match self.0.setting {
             None if is_loopback(address) => u32::MAX,
             setting => setting.unwrap_or(ClientLimits::ADDRESS_CONNECTIONS_MAX),
         }
     }
 
-    /// Takes a place for a connection; an error if its address has reached its limit.
+    /// Counts a new connection of an address. Returns an error if the address has reached its
+    /// limit.
     pub fn take(&self, address: Option<IpAddr>) -> Result<AddressPlace> {
         let address = address.map(network);
         if let Some(address) = address {
-            let most = self.most(address);
+            let most = self.connections_max(address);
             let mut table = lock(&self.0.table);
             let count = table.get(&address).copied().unwrap_or_default();
             if count >= most {
@@ -89,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_as_many_connections_as_it_may_and_takes_none_of_others() {
+    fn connections_are_limited_by_address() {
         let addresses = addresses(Some(2));
         let first = addresses.take(at("10.0.0.1")).expect("a place");
         let _second = addresses.take(at("::ffff:10.0.0.1")).expect("the same address");

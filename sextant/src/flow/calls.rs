@@ -1,5 +1,5 @@
-//! The end of gRPC connections without calls. Without it, a client that only answers pings would
-//! keep its place for ever.
+//! The calls of one gRPC connection, and the time limit after which a connection without calls
+//! ends. Without this limit, a client that only answers pings would stay connected for ever.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -9,16 +9,17 @@ use std::time::Duration;
 use proto::lock::lock;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::process::Flow;
+use super::process::ClientCapacity;
 use super::refusals::{Limit, Refusals};
 
-/// The time limit for the first admitted call of a connection.
+/// The time within which a connection must have its first admitted call.
 const FIRST_WITHIN: Duration = Duration::from_secs(30);
 
-/// The calls of one connection.
+/// The counts of the calls of one connection.
 #[derive(Debug)]
 pub struct Calls(Mutex<Counts>);
 
+/// The counts of a connection's calls.
 #[derive(Debug)]
 struct Counts {
     open: u32,
@@ -48,6 +49,7 @@ pub struct CallCounts {
 }
 
 impl Counts {
+    /// Returns the counts as the values that callers see.
     fn seen(&self) -> CallCounts {
         let is_open = self.open_of_users > 0;
         CallCounts { is_open, of_users: self.of_users, refused: self.refused }
@@ -93,7 +95,7 @@ impl Calls {
         OpenCall { calls: Arc::clone(self), is_of_user: false }
     }
 
-    /// Records that a call of an unknown client was refused.
+    /// Records that a call was refused because its sender is unknown.
     pub fn refuse(&self) {
         lock(&self.0).refused += 1;
     }
@@ -106,12 +108,12 @@ impl Calls {
     }
 
     /// Returns the counts of calls.
-    pub fn look(&self) -> CallCounts {
+    pub fn counts(&self) -> CallCounts {
         lock(&self.0).seen()
     }
 
-    /// Returns the counts of calls, and lets the next call of a user wake the task.
-    pub fn look_and_wait(&self, waker: &Waker) -> CallCounts {
+    /// Returns the counts of calls. The next call of a user wakes the task of `waker`.
+    pub fn counts_and_wake(&self, waker: &Waker) -> CallCounts {
         let mut counts = lock(&self.0);
         counts.waiting = Some(waker.clone());
         counts.seen()
@@ -123,8 +125,8 @@ impl Calls {
         lock(&self.0).open
     }
 
-    /// Returns the time at which the connection ends unless a call begins; `None` while a call is
-    /// open.
+    /// Returns the time at which the connection ends unless a call begins before; `None` while a
+    /// call is open.
     fn ends_at(&self, idle: Duration) -> Option<Instant> {
         let counts = lock(&self.0);
         let most = if counts.any { idle } else { FIRST_WITHIN.min(idle) };
@@ -140,25 +142,25 @@ impl Drop for OpenCall {
     }
 }
 
-/// A watch that ends a connection without calls.
-pub struct Quiet {
+/// A timer that ends a connection without calls.
+pub struct IdleTimer {
     calls: Arc<Calls>,
     idle: Option<Duration>,
     refusals: Refusals,
     next_look: Pin<Box<Sleep>>,
 }
 
-impl Quiet {
-    /// Creates a watch over the calls of a connection, with the limits of a process.
-    pub fn new(calls: Arc<Calls>, flow: &Flow) -> Self {
+impl IdleTimer {
+    /// Creates a timer for the calls of a connection, with the limits of the process.
+    pub fn new(calls: Arc<Calls>, flow: &ClientCapacity) -> Self {
         let idle = flow.limits.grpc_idle;
         let first = FIRST_WITHIN.min(idle.unwrap_or(FIRST_WITHIN));
         let next_look = Box::pin(sleep_until(Instant::now() + first));
         Self { calls, idle, refusals: flow.refusals.clone(), next_look }
     }
 
-    /// True if the connection has been without calls for too long; otherwise the task is woken
-    /// later.
+    /// Returns true if the connection has had no call for too long. Otherwise the task is woken
+    /// when that is the case.
     pub fn is_over(&mut self, context: &mut Context<'_>) -> bool {
         // Without the setting, only the first call has a time limit.
         let far = Duration::from_secs(1 << 30);
@@ -183,7 +185,7 @@ mod tests {
     use super::*;
     use crate::flow::ClientLimits;
 
-    async fn ends_after(quiet: &mut Quiet) -> Duration {
+    async fn ends_after(quiet: &mut IdleTimer) -> Duration {
         let began = Instant::now();
         std::future::poll_fn(|context| match quiet.is_over(context) {
             true => std::task::Poll::Ready(()),
@@ -193,11 +195,11 @@ mod tests {
         began.elapsed()
     }
 
-    fn quiet(idle: u64) -> (Arc<Calls>, Quiet, Arc<Flow>) {
+    fn quiet(idle: u64) -> (Arc<Calls>, IdleTimer, Arc<ClientCapacity>) {
         let grpc_idle = (idle > 0).then(|| Duration::from_secs(idle));
-        let flow = Flow::new(ClientLimits { grpc_idle, ..ClientLimits::default() });
+        let flow = ClientCapacity::new(ClientLimits { grpc_idle, ..ClientLimits::default() });
         let calls = Calls::new();
-        (Arc::clone(&calls), Quiet::new(calls, &flow), flow)
+        (Arc::clone(&calls), IdleTimer::new(calls, &flow), flow)
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,9 +1,9 @@
 //! The limits of definitions that a process sends to the coordinators at once, for all users and
 //! for each user.
 //!
-//! The cluster has one log of the coordinators, so a user that floods it would delay all others.
-//! Further definitions of a user therefore wait for the user's earlier ones, and then for those of
-//! others, in order of arrival.
+//! All definitions go through one log of the coordinators, so a user that sends many of them
+//! would delay all other users. Above the limit, a user's definition therefore waits, first for
+//! the user's earlier definitions and then for those of other users, in order of arrival.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,29 +18,30 @@ use tokio::time::timeout;
 use super::limits::ClientLimits;
 use super::refusals::{Limit, Refusals};
 
-/// The maximum time that a definition waits for a place.
+/// The maximum time that a definition waits until it may be sent.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// The places for definitions; clones share them.
+/// The limits of the definitions in flight. Clones share the counts.
 #[derive(Clone)]
 pub struct Definitions(Arc<Shared>);
 
+/// The counts of definitions in flight, shared by all clones.
 struct Shared {
     each_max: usize,
     all: Arc<Semaphore>,
     refusals: Refusals,
-    /// The places of each user that sends a definition or waits for it.
+    /// The limit of each user that sends a definition or waits to send one.
     by_user: Mutex<BTreeMap<UserId, Arc<Semaphore>>>,
 }
 
-/// The place of a definition, which becomes free on drop.
+/// The permission to send one definition. It is given back when this value is dropped.
 pub struct DefinitionPlace {
     _own: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
 
 impl Definitions {
-    /// Returns places within these limits.
+    /// Returns the counter of definitions with these limits.
     pub fn new(limits: &ClientLimits, refusals: Refusals) -> Self {
         let count = |limit: u32| (limit as usize).clamp(1, Semaphore::MAX_PERMITS);
         Self(Arc::new(Shared {
@@ -51,7 +52,7 @@ impl Definitions {
         }))
     }
 
-    /// Waits for a place for a user; an error after the time limit.
+    /// Waits until a user may send a definition. Returns an error after the time limit.
     pub async fn take(&self, user: UserId) -> Result<DefinitionPlace> {
         let own = timeout(WAIT_MAX, self.of_user(user).acquire_owned()).await;
         let Ok(Ok(own)) = own else { return Err(self.refusal(Limit::UserDefinitions)) };
@@ -60,6 +61,7 @@ impl Definitions {
         Ok(DefinitionPlace { _own: own, _of_all: of_all })
     }
 
+    /// Returns the semaphore of a user.
     fn of_user(&self, user: UserId) -> Arc<Semaphore> {
         let mut by_user = lock(&self.0.by_user);
         // Each holder of a place, and each waiting caller, has a reference.
@@ -69,6 +71,7 @@ impl Definitions {
         Arc::clone(places)
     }
 
+    /// Counts a refusal and returns its error.
     fn refusal(&self, limit: Limit) -> proto::Error {
         let what = "other definitions are under way, and there was no place in time".to_owned();
         self.0.refusals.refuse(limit, ErrorCode::TooBusy, what)

@@ -1,31 +1,31 @@
-//! The limits of clients, as settings give them.
+//! The limits of clients, as configured by settings.
 
 use std::time::Duration;
 
 /// The limits of clients in a process with ports for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// `login_failures_max`: the maximum number of failed log-ins of an address per minute; 0 for
-    /// no limit.
+    /// `login_failures_max`: the maximum number of failed log-ins per minute from one address; 0
+    /// for no limit.
     pub login_failures_max: u32,
-    /// `user_sessions_max`: the maximum number of SQL sessions of a user without a limit of its
-    /// own.
+    /// `user_sessions_max`: the maximum number of SQL sessions of a user, unless the user has an
+    /// individual limit.
     pub user_sessions_max: u32,
-    /// `user_statements_max`: the maximum number of statements, calls and requests at once of a
-    /// user without a limit of its own.
+    /// `user_statements_max`: the maximum number of statements, calls and requests that a user
+    /// runs at the same time, unless the user has an individual limit.
     pub user_statements_max: u32,
-    /// `statements_max`: the maximum number of statements, calls and requests of all clients at
-    /// once.
+    /// `statements_max`: the maximum number of statements, calls and requests that all clients
+    /// together run at the same time.
     pub statements_max: u32,
     /// `address_connections_max`: the maximum number of connections of an address at all ports
-    /// together. `None` means the default, without a limit for loopback addresses, since a proxy on
+    /// together. `None` means the default, and no limit for loopback addresses, since a proxy on
     /// this machine gives all its clients one address.
     pub address_connections_max: Option<u32>,
     /// `definitions_max`: the maximum number of definitions of all users that are sent to the
-    /// coordinators at once.
+    /// coordinators at the same time.
     pub definitions_max: u32,
-    /// `user_definitions_max`: the maximum number of definitions of a user that are sent to the
-    /// coordinators at once.
+    /// `user_definitions_max`: the maximum number of definitions of one user that are sent to the
+    /// coordinators at the same time.
     pub user_definitions_max: u32,
     /// `session_memory_total_mb`: the memory limit of the texts of all SQL sessions, in bytes.
     pub session_memory_bytes: usize,
@@ -36,10 +36,10 @@ pub struct ClientLimits {
     pub cursor_idle: Option<Duration>,
     /// `idle_session_s`: the default of `idle_session_timeout`; `None` for no limit.
     pub session_idle: Option<Duration>,
-    /// `write_stall_s`: the time for which a client's socket may accept no bytes; `None` for no
-    /// limit.
+    /// `write_stall_s`: the time after which a client is disconnected if its socket accepts no
+    /// bytes; `None` for no limit.
     pub write_stall: Option<Duration>,
-    /// `grpc_idle_s`: the time for which a gRPC connection may be without a call. With `None` only
+    /// `grpc_idle_s`: the time for which a gRPC connection may have no call. With `None`, only
     /// the first call has a time limit.
     pub grpc_idle: Option<Duration>,
 }

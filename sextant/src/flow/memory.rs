@@ -1,10 +1,12 @@
 //! The limit of memory that the requests of all clients take.
 //!
-//! A request waits in order of arrival until enough memory is free, and is refused after a time
-//! limit. A user has at most half of the memory, so that one user with many prepared statements or
-//! open calls does not stop the others. A request larger than the whole budget is admitted alone.
+//! Requests wait in order of arrival until enough memory is free. After a time limit they are
+//! refused. A user has at most half of the memory, so that one user with many prepared statements
+//! or open calls does not stop the others. A request larger than the whole budget is admitted
+//! alone.
 //!
-//! The parameter values of a portal count only if their message was large.
+//! The parameter values of a portal (a statement with values) count only if their message was
+//! large.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,38 +21,38 @@ use tokio::time::timeout;
 use super::refusals::{Limit, Refusals};
 use crate::principal::Principal;
 
-/// The maximum time that a request waits for memory, which others may keep without end, for example
-/// in prepared statements.
+/// The maximum time that a request waits for memory. Other requests may keep their memory without
+/// end, for example in prepared statements.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// A budget of memory; clones share it.
+/// A budget of memory, from which requests reserve bytes. Clones share the budget.
 #[derive(Clone)]
-pub struct RoomBudget {
+pub struct MemoryBudget {
     limit: Limit,
     bytes_max: usize,
     budget: Budget,
-    /// The budgets of the users that hold memory.
+    /// The budgets of the users that have reserved memory.
     users: Arc<Mutex<BTreeMap<UserId, Budget>>>,
-    /// The user for which memory is reserved; `None` for memory that counts for no user.
+    /// The user to whose budget reservations are added; `None` if they count for no user.
     user: Option<UserId>,
     refusals: Refusals,
 }
 
-/// Reserved memory, which becomes free on drop.
-pub struct Room {
+/// Reserved memory. It becomes free when this value is dropped.
+pub struct ReservedMemory {
     all: Reservation,
     of_user: Option<Reservation>,
 }
 
-impl RoomBudget {
-    /// Returns a budget of `bytes_max`, which a setting in MiB gives. Reservations count for no
-    /// user.
+impl MemoryBudget {
+    /// Returns a budget of `bytes_max` bytes. `limit` is its setting, in MiB. Reservations count
+    /// for no user.
     pub fn new(limit: Limit, bytes_max: usize, refusals: Refusals) -> Self {
         let (budget, users) = (Budget::new(bytes_max), Arc::default());
         Self { limit, bytes_max, budget, users, user: None, refusals }
     }
 
-    /// Returns the budget for reservations of a principal.
+    /// Returns the same budget for reservations that also count for a principal.
     pub fn of(&self, principal: &Principal) -> Self {
         let user = match principal {
             Principal::Trusted => None,
@@ -59,39 +61,46 @@ impl RoomBudget {
         Self { user, ..self.clone() }
     }
 
-    /// Waits for memory, for at most the remaining time of the statement; an error after the time
-    /// limit.
-    pub async fn take(&self, bytes: usize, within: Option<Duration>) -> proto::Result<Room> {
+    /// Waits until memory is free and reserves it. Waits for at most `within`, the remaining time
+    /// of the statement; returns an error after that.
+    pub async fn reserve(
+        &self,
+        bytes: usize,
+        within: Option<Duration>,
+    ) -> proto::Result<ReservedMemory> {
         let wait = within.unwrap_or(WAIT_MAX).min(WAIT_MAX);
         let taking = async {
-            // The user's part is reserved first: a request that waits for the common room holds nothing that other users wait for.
+            // The user's budget is reserved first. A request that waits for the common budget
+            // then has reserved nothing for which other users wait.
             let of_user = match self.user {
-                Some(user) => Some(self.take_of_user(user, bytes).await),
+                Some(user) => Some(self.reserve_of_user(user, bytes).await),
                 None => None,
             };
-            Room { all: self.budget.reserve(bytes).await, of_user }
+            ReservedMemory { all: self.budget.reserve(bytes).await, of_user }
         };
         timeout(wait, taking).await.map_err(|_| self.refusal(bytes))
     }
 
-    /// Reserves memory if it is free at once; otherwise `None`.
-    pub fn try_take(&self, bytes: usize) -> Option<Room> {
+    /// Reserves memory if it is free at once; otherwise returns `None`.
+    pub fn try_reserve(&self, bytes: usize) -> Option<ReservedMemory> {
         let of_user = match self.user {
-            Some(user) => Some(self.try_take_of_user(user, bytes).ok()?),
+            Some(user) => Some(self.try_reserve_of_user(user, bytes).ok()?),
             None => None,
         };
-        Some(Room { all: self.budget.try_reserve(bytes)?, of_user })
+        Some(ReservedMemory { all: self.budget.try_reserve(bytes)?, of_user })
     }
 
-    async fn take_of_user(&self, user: UserId, bytes: usize) -> Reservation {
-        match self.try_take_of_user(user, bytes) {
+    /// Waits until memory of a user's budget is free, and reserves it.
+    async fn reserve_of_user(&self, user: UserId, bytes: usize) -> Reservation {
+        match self.try_reserve_of_user(user, bytes) {
             Ok(room) => room,
             Err(budget) => budget.reserve(bytes).await,
         }
     }
 
-    /// Reserves memory in a user's budget; returns that budget as the error if it is used up.
-    fn try_take_of_user(&self, user: UserId, bytes: usize) -> Result<Reservation, Budget> {
+    /// Reserves memory in a user's budget. If too little is free, returns the budget as the
+    /// error, so that the caller can wait for it.
+    fn try_reserve_of_user(&self, user: UserId, bytes: usize) -> Result<Reservation, Budget> {
         let mut users = lock(&self.users);
         if !users.contains_key(&user) {
             let whole = Budget::new(self.user_bytes_max());
@@ -99,10 +108,12 @@ impl RoomBudget {
             users.insert(user, whole);
         }
         let budget = &users[&user];
-        // An unused part is removed when another user arrives, so memory is reserved under the lock.
+        // An unused budget is removed when another user arrives, so memory is reserved under the
+        // lock.
         budget.try_reserve(bytes).ok_or_else(|| budget.clone())
     }
 
+    /// Counts a refusal and returns its error.
     fn refusal(&self, bytes: usize) -> Error {
         let (wanted, most, own) = (bytes >> 10, self.bytes_max >> 10, self.user_bytes_max() >> 10);
         let what = format!(
@@ -111,24 +122,24 @@ impl RoomBudget {
         self.refusals.refuse(self.limit, ErrorCode::OutOfRoom, what)
     }
 
-    /// The size of the whole budget in bytes.
+    /// Returns the size of the complete budget in bytes.
     pub fn bytes_max(&self) -> usize {
         self.bytes_max
     }
 
-    /// The maximum number of bytes that one user may reserve.
+    /// Returns the maximum number of bytes that one user may reserve.
     pub fn user_bytes_max(&self) -> usize {
         self.bytes_max / 2
     }
 
-    /// The number of free bytes.
+    /// Returns the number of free bytes.
     pub fn free_bytes(&self) -> usize {
         self.budget.free_bytes()
     }
 }
 
-impl Room {
-    /// Releases all bytes beyond this number.
+impl ReservedMemory {
+    /// Releases a part of the reservation, so that `bytes` bytes remain reserved.
     pub fn shrink_to(&mut self, bytes: usize) {
         self.all.shrink_to(bytes);
         if let Some(room) = &mut self.of_user {
@@ -148,39 +159,39 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_user_who_keeps_room_leaves_the_other_half() {
-        let budget = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
+    async fn a_user_gets_half_of_the_memory() {
+        let budget = MemoryBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
         let (ada, bob) = (budget.of(&user(1)), budget.of(&user(2)));
-        let held = ada.take(400 << 10, None).await.expect("room");
-        let also = ada.take(112 << 10, None).await.expect("room");
-        let error = budget.of(&user(1)).take(1, None).await.err().expect("half is hers");
+        let held = ada.reserve(400 << 10, None).await.expect("room");
+        let also = ada.reserve(112 << 10, None).await.expect("room");
+        let error = budget.of(&user(1)).reserve(1, None).await.err().expect("half is hers");
         assert!(error.message.contains("a user 512"), "{error}");
-        let his = bob.take(500 << 10, None).await.expect("the other half");
+        let his = bob.reserve(500 << 10, None).await.expect("the other half");
         assert_eq!(budget.free_bytes(), 12 << 10);
         drop(also);
-        ada.take(100 << 10, None).await.expect("room again");
+        ada.reserve(100 << 10, None).await.expect("room again");
         drop((held, his));
-        let whole = ada.take(1 << 20, None).await.expect("larger than all of hers, alone");
+        let whole = ada.reserve(1 << 20, None).await.expect("larger than all of hers, alone");
         drop(whole);
         assert_eq!(budget.free_bytes(), 1 << 20);
-        bob.take(1, None).await.expect("room");
+        bob.reserve(1, None).await.expect("room");
         assert_eq!(lock(&budget.users).len(), 2, "ada is forgotten when the next one comes");
-        budget.of(&user(3)).take(1, None).await.expect("room");
+        budget.of(&user(3)).reserve(1, None).await.expect("room");
         assert_eq!(lock(&budget.users).len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_waits_for_room_and_its_refusal_names_the_setting() {
+    async fn a_request_waits_for_memory() {
         let refusals = Refusals::default();
-        let budget = RoomBudget::new(Limit::SessionMemory, 1 << 20, refusals.clone());
-        let mut first = budget.take(900 << 10, None).await.expect("room");
-        let error = budget.take(200 << 10, Some(Duration::from_secs(1))).await.err();
+        let budget = MemoryBudget::new(Limit::SessionMemory, 1 << 20, refusals.clone());
+        let mut first = budget.reserve(900 << 10, None).await.expect("room");
+        let error = budget.reserve(200 << 10, Some(Duration::from_secs(1))).await.err();
         let error = error.expect("no room");
         assert_eq!(error.code.sqlstate(), "53200");
         assert!(error.hint.is_some_and(|hint| hint.contains("session_memory_total_mb")));
         let second = async {
             let began = tokio::time::Instant::now();
-            let _room = budget.take(200 << 10, None).await.expect("room");
+            let _room = budget.reserve(200 << 10, None).await.expect("room");
             assert_eq!(began.elapsed(), Duration::from_secs(5));
         };
         let shrinks = async {

@@ -1,4 +1,5 @@
-//! The limits of clients in a process, which all its ports share.
+//! The limits of clients in a process, with their present use. All ports of the process share
+//! them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -6,38 +7,38 @@ use std::sync::atomic::AtomicU64;
 use super::addresses::Addresses;
 use super::definitions::Definitions;
 use super::limits::ClientLimits;
-use super::memory::RoomBudget;
+use super::memory::MemoryBudget;
 use super::refusals::{Limit, Refusals};
 use super::stop::Stop;
 use super::users::UserPlaces;
 
-/// The limits of a process's clients, with their present use.
-pub struct Flow {
-    /// The settings.
+/// The limits of a process's clients, and how much of each limit is in use.
+pub struct ClientCapacity {
+    /// The values of the limits, from the settings.
     pub limits: ClientLimits,
     /// The counters of refusals.
     pub refusals: Refusals,
-    /// The places for sessions and statements.
+    /// The running sessions and statements of each user.
     pub users: UserPlaces,
-    /// The places for connections, by address.
+    /// The connections of each address.
     pub addresses: Addresses,
-    /// The places for definitions.
+    /// The definitions that are being sent.
     pub definitions: Definitions,
-    /// The memory of SQL sessions.
-    pub session_memory: RoomBudget,
-    /// The memory of gRPC messages.
-    pub grpc_memory: RoomBudget,
+    /// The memory budget of SQL sessions.
+    pub session_memory: MemoryBudget,
+    /// The memory budget of gRPC messages.
+    pub grpc_memory: MemoryBudget,
     /// The number of failed log-ins.
     pub failed_logins: AtomicU64,
-    /// The stop of the process.
+    /// The stages of the process's stop.
     pub stop: Stop,
 }
 
-impl Flow {
-    /// Returns the limits of a process that starts, without any use.
+impl ClientCapacity {
+    /// Returns the limits of a process that starts, none of them in use.
     pub fn new(limits: ClientLimits) -> Arc<Self> {
         let refusals = Refusals::default();
-        let memory = |limit, bytes| RoomBudget::new(limit, bytes, refusals.clone());
+        let memory = |limit, bytes| MemoryBudget::new(limit, bytes, refusals.clone());
         Arc::new(Self {
             limits,
             users: UserPlaces::new(limits, refusals.clone()),

@@ -1,17 +1,17 @@
 //! The rate at which the server reads a gRPC connection without calls.
 //!
-//! Frames that belong to no call of a user (pings, settings, resets, headers without an end) take
-//! as much processor time as frames of calls, and HTTP/2 does not limit their number. A connection
-//! may send some of them at once; beyond this allowance the server reads it slowly, so that its
-//! client waits for space in its socket. An open call of a user lifts this limit, and each new call
-//! restores the whole allowance. Calls that the login policy refuses have a separate limit, which
-//! is never lifted; they are counted after each read. Calls of unknown paths are counted by their
-//! bytes only.
+//! Some frames belong to no call of a user: pings, settings, resets, headers without an end. They
+//! take as much processor time as frames of calls, and HTTP/2 does not limit their number. A
+//! connection may send some of them at once. Beyond this allowance, the server reads from the
+//! connection slowly, so that its client must wait before it can send more. An open call of a
+//! user lifts this limit, and each new call restores the whole allowance. Calls that the login
+//! policy refuses have a separate limit, which is never lifted. These calls are counted after
+//! each read. Calls of unknown paths are counted by their bytes only.
 //!
-//! The message of a call that has ended early is still in flight, and the next call follows it. So
-//! the end of a user's call adds to the allowance all bytes that a connection may send ahead; the
-//! refusal of a user above a limit does so too. All refusals of unknown clients together add the
-//! bytes of one call's message, until a call of a user arrives.
+//! When a call ends early, the rest of its message is still in flight, in front of the next call.
+//! The end of a user's call therefore adds to the allowance all bytes that a connection may send
+//! ahead. The refusal of a user above a limit adds the same number. Refusals of unknown clients
+//! together add the bytes of only one message, until a call of a user arrives.
 //!
 //! The algorithm is the generic cell rate algorithm (ITU-T I.371), as for new connections
 //! (`listen.rs`).
@@ -32,28 +32,31 @@ pub const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 /// The number of bytes that a client may send ahead of all calls of a connection.
 pub const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
-/// The number of bytes that a connection without calls may send per second: some hundred frames.
+/// The number of bytes that a connection without calls may send per second, which is enough for
+/// some hundred frames.
 const BYTES_PER_SECOND: u32 = 4 << 10;
 /// The number of bytes that a connection without calls may send at once: the headers of a first
 /// call.
 const BYTES_AT_ONCE: u32 = HEADER_LIST_BYTES_MAX;
 /// The number of refused calls that a connection may have per second.
 const REFUSED_PER_SECOND: u32 = 50;
-/// The number of refused calls that a connection may have at once: those of a user with twice as
-/// many callers as the user may have calls.
+/// The number of refused calls that a connection may have at once. It suffices for a user whose
+/// program has twice as many callers as the user may have calls.
 const REFUSED_AT_ONCE: u32 = 100;
 
-/// The rate limit of reading one connection.
+/// The limiter of the rate at which one connection is read.
 pub struct ReadPace {
     calls: Arc<Calls>,
-    /// The counts of calls at the last check.
+    /// The counts of calls when the limiter last checked them.
     seen: CallCounts,
-    /// The time at which all bytes so far would have been read at the limit's rate.
+    /// The time at which all bytes so far would have been read if they were read exactly at the
+    /// limit's rate.
     bytes_due: Instant,
-    /// The time at which all refused calls so far would have been refused at the limit's rate.
+    /// The time at which all refused calls so far would have been refused if they came exactly at
+    /// the limit's rate.
     refused_due: Instant,
-    /// The number of further bytes that are not counted, since they may belong to calls that have
-    /// ended.
+    /// The number of further bytes that the limit does not count, since they may belong to calls
+    /// that have ended.
     left_bytes: u32,
     /// The number of bytes that refusals of unknown clients may still add to `left_bytes`.
     refusals_bytes: u32,
@@ -61,7 +64,7 @@ pub struct ReadPace {
 }
 
 impl ReadPace {
-    /// Returns the rate limit of a connection with these calls.
+    /// Returns the limiter of a connection with these calls.
     pub fn new(calls: Arc<Calls>) -> Self {
         let now = Instant::now();
         Self {
@@ -77,12 +80,12 @@ impl ReadPace {
 
     /// Waits until the connection may be read, or until a call of a user begins.
     pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let seen = self.calls.look();
-        self.note(seen);
-        while self.next() > Instant::now() {
-            let seen = self.calls.look_and_wait(context.waker());
-            self.note(seen);
-            let next = self.next();
+        let seen = self.calls.counts();
+        self.note_calls(seen);
+        while self.next_read_at() > Instant::now() {
+            let seen = self.calls.counts_and_wake(context.waker());
+            self.note_calls(seen);
+            let next = self.next_read_at();
             let pause = self.pause.get_or_insert_with(|| Box::pin(sleep_until(next)));
             if pause.deadline() != next {
                 pause.as_mut().reset(next);
@@ -101,23 +104,24 @@ impl ReadPace {
         let counted = bytes.saturating_sub(self.left_bytes);
         self.left_bytes = self.left_bytes.saturating_sub(bytes);
         if counted > 0 {
-            self.bytes_due = self.bytes_due.max(Instant::now()) + time(counted, BYTES_PER_SECOND);
+            self.bytes_due =
+                self.bytes_due.max(Instant::now()) + time_at_rate(counted, BYTES_PER_SECOND);
         }
     }
 
     /// Returns the time at which the connection may be read again.
-    fn next(&self) -> Instant {
-        // Times before the begin of the clock are none.
+    fn next_read_at(&self) -> Instant {
+        // The clock cannot represent times before its beginning.
         let less = |due: Instant, at_once| due.checked_sub(at_once).unwrap_or(due);
-        let bytes = less(self.bytes_due, time(BYTES_AT_ONCE, BYTES_PER_SECOND));
-        bytes.max(less(self.refused_due, time(REFUSED_AT_ONCE, REFUSED_PER_SECOND)))
+        let bytes = less(self.bytes_due, time_at_rate(BYTES_AT_ONCE, BYTES_PER_SECOND));
+        bytes.max(less(self.refused_due, time_at_rate(REFUSED_AT_ONCE, REFUSED_PER_SECOND)))
     }
 
-    /// Adjusts the limits to the calls since the last check.
-    fn note(&mut self, seen: CallCounts) {
+    /// Adjusts the limits to the calls that have begun or were refused since the last check.
+    fn note_calls(&mut self, seen: CallCounts) {
         let refused = u32::try_from(seen.refused - self.seen.refused).unwrap_or(u32::MAX);
         if refused > 0 {
-            let time = time(refused, REFUSED_PER_SECOND);
+            let time = time_at_rate(refused, REFUSED_PER_SECOND);
             self.refused_due = self.refused_due.max(Instant::now()) + time;
         }
         if seen.is_open || seen.of_users != self.seen.of_users {
@@ -131,8 +135,8 @@ impl ReadPace {
     }
 }
 
-/// Returns the time that a number of bytes or calls takes at a rate.
-fn time(number: u32, per_second: u32) -> Duration {
+/// Returns the time that `number` bytes or calls take at a rate of `per_second`.
+fn time_at_rate(number: u32, per_second: u32) -> Duration {
     number * Duration::from_secs(1) / per_second
 }
 
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_message_of_a_refused_call_is_read_at_once_and_a_flood_of_them_is_not() {
+    async fn only_many_refusals_are_slowed() {
         let calls = Calls::new();
         let mut pace = ReadPace::new(Arc::clone(&calls));
         calls.refuse();
@@ -220,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn refused_calls_slow_a_connection_also_beside_an_open_call() {
+    async fn refusals_slow_even_an_open_call() {
         let calls = Calls::new();
         let mut pace = ReadPace::new(Arc::clone(&calls));
         let _call = calls.begin();

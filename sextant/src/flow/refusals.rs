@@ -1,20 +1,20 @@
-//! The counters of refusals by limit, for `/metrics`.
+//! The limits of clients, and the number of refusals by each limit for `/metrics`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proto::{Error, ErrorCode};
 
-/// A limit of clients, named by its setting.
+/// A limit of clients; each one has a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The limit of failed log-ins of an address.
     LoginFailures,
     /// The session limit of one user.
     UserSessions,
-    /// The limit of statements of a user at once.
+    /// The limit of statements that a user runs at the same time.
     UserStatements,
-    /// The limit of statements of all clients at once.
+    /// The limit of statements that all clients run at the same time.
     Statements,
     /// The connection limit of one address.
     AddressConnections,
@@ -22,7 +22,7 @@ pub enum Limit {
     SessionMemory,
     /// The memory limit of gRPC messages.
     GrpcMemory,
-    /// The time limit of a suspended result.
+    /// The time limit of a suspended result (one that waits until its client requests more rows).
     CursorIdle,
     /// The time limit of a session without a statement.
     SessionIdle,
@@ -30,9 +30,9 @@ pub enum Limit {
     WriteStall,
     /// The time limit of a gRPC connection without calls.
     GrpcIdle,
-    /// The limit of definitions of all users at once.
+    /// The limit of definitions of all users that are sent at the same time.
     Definitions,
-    /// The limit of definitions of a user at once.
+    /// The limit of definitions of one user that are sent at the same time.
     UserDefinitions,
 }
 
@@ -74,7 +74,7 @@ impl Limit {
     }
 }
 
-/// The number of refusals by limit; clones share the counters.
+/// The number of refusals by each limit. Clones share the counters.
 #[derive(Clone, Debug, Default)]
 pub struct Refusals(Arc<[AtomicU64; Limit::ALL.len()]>);
 
@@ -84,7 +84,7 @@ impl Refusals {
         self.0[limit as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a refusal and returns its error, whose hint names the setting.
+    /// Counts a refusal and returns its error, whose hint contains the name of the setting.
     pub fn refuse(&self, limit: Limit, code: ErrorCode, what: String) -> Error {
         self.count(limit);
         Error::new(code, what)

@@ -8,25 +8,26 @@ use std::time::Duration;
 
 use tokio::time::{Sleep, sleep};
 
-use super::process::Flow;
+use super::process::ClientCapacity;
 use super::refusals::Limit;
 
-/// The time limit of a connection's writes.
-pub struct Stall {
+/// A timer that fails the writes of a connection if its socket accepts no bytes for too long.
+pub struct StallTimer {
     most: Duration,
-    flow: Arc<Flow>,
-    /// The end of the time limit, while the socket accepts no bytes.
+    flow: Arc<ClientCapacity>,
+    /// The time at which the time limit ends; present only while the socket accepts no bytes.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl Stall {
-    /// Returns the time limit of a process's settings; `None` if there is no limit.
-    pub fn of(flow: &Arc<Flow>) -> Option<Self> {
+impl StallTimer {
+    /// Returns a timer with the time limit of the process's settings; `None` if there is no
+    /// limit.
+    pub fn of(flow: &Arc<ClientCapacity>) -> Option<Self> {
         Some(Self { most: flow.limits.write_stall?, flow: Arc::clone(flow), deadline: None })
     }
 
-    /// Returns the outcome of a write or a flush; an error if the socket has accepted no bytes for
-    /// too long.
+    /// Returns the outcome of a write or a flush, or an error if the socket has accepted no bytes
+    /// for too long.
     pub fn watch<T>(
         stall: &mut Option<Self>,
         context: &mut Context<'_>,
@@ -39,19 +40,20 @@ impl Stall {
         }
         let most = stall.most;
         let deadline = stall.deadline.get_or_insert_with(|| Box::pin(sleep(most)));
-        deadline.as_mut().poll(context).map(|()| Err(stall.flow.stalled()))
+        deadline.as_mut().poll(context).map(|()| Err(stall.flow.stall_error()))
     }
 
-    /// Returns the limits of the process.
+    /// Returns the limits of the process's clients.
     #[cfg(test)]
-    pub fn flow(&self) -> &Flow {
+    pub fn flow(&self) -> &ClientCapacity {
         &self.flow
     }
 }
 
-impl Flow {
-    /// Counts a socket that has accepted no bytes for too long, and returns its error.
-    pub fn stalled(&self) -> io::Error {
+impl ClientCapacity {
+    /// Counts a connection whose socket has accepted no bytes for too long, and returns its
+    /// error.
+    pub fn stall_error(&self) -> io::Error {
         self.refusals.count(Limit::WriteStall);
         io::Error::new(io::ErrorKind::TimedOut, "the client takes no bytes (write_stall_s)")
     }

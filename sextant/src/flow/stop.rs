@@ -4,9 +4,10 @@
 //! Serving ── stop signal ──▶ Draining ── all sessions and calls have ended, or 5 s ──▶ Cut ── they have told their clients ──▶ end
 //! ```
 //!
-//! While a process drains, its ports stay open, except gRPC's, which accepts no new calls: `/readyz` reports `draining`, so that a load
-//! balancer sends no further clients; a new session is refused with 57P03, and an idle one ends with 57P01. Statements, transactions and
-//! calls continue. A cut ends the remaining ones with 57P01.
+//! While a process drains, its ports stay open; only the gRPC port accepts no new calls.
+//! `/readyz` reports `draining`, so that a load balancer sends no further clients. A new session
+//! is refused with 57P03, and an idle session ends with 57P01. Statements, transactions and calls
+//! continue. In the stage `Cut`, the remaining ones end with 57P01.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use tokio::sync::watch;
 
 /// The time for which statements, transactions and calls may continue.
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);
-/// The time for which sessions may send the error of the cut to their clients.
+/// The time for which sessions may send the final error to their clients after the cut.
 const CUT_WITHIN: Duration = Duration::from_millis(500);
 
 /// A stage of the stop.
@@ -25,10 +26,11 @@ enum StopStage {
     Cut,
 }
 
-/// The stop of a process.
+/// The present stage of a process's stop.
 pub struct Stop(watch::Sender<StopStage>);
 
-/// The stop from the view of a session or a port. The process waits until all of these are dropped.
+/// A receiver of the stages of the stop, for a session or a port. The process waits until all of
+/// these receivers are dropped.
 #[derive(Clone)]
 pub struct StopWatch(watch::Receiver<StopStage>);
 
@@ -39,17 +41,17 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// Returns a watch of the stop.
+    /// Returns a receiver of the stages of the stop.
     pub fn watch(&self) -> StopWatch {
         StopWatch(self.0.subscribe())
     }
 
-    /// True after the process has received its stop signal.
+    /// Returns true after the process has received its stop signal.
     pub fn has_begun(&self) -> bool {
         *self.0.borrow() > StopStage::Serving
     }
 
-    /// Drains the process, and ends the remaining sessions and calls after five seconds.
+    /// Drains the process. After at most five seconds, ends the remaining sessions and calls.
     pub async fn run(&self) {
         for (stage, within) in [(StopStage::Draining, DRAIN_WITHIN), (StopStage::Cut, CUT_WITHIN)] {
             self.0.send_replace(stage);
@@ -61,19 +63,20 @@ impl Stop {
 }
 
 impl StopWatch {
-    /// Waits until the process drains.
+    /// Waits until the process drains its clients.
     pub async fn draining(&mut self) {
-        self.reaches(StopStage::Draining).await;
+        self.wait_stage(StopStage::Draining).await;
     }
 
     /// Waits until the process ends its remaining sessions and calls.
     pub async fn cut(&mut self) {
-        self.reaches(StopStage::Cut).await;
+        self.wait_stage(StopStage::Cut).await;
     }
 
-    async fn reaches(&mut self, stage: StopStage) {
+    /// Waits until the stop has reached a stage.
+    async fn wait_stage(&mut self, stage: StopStage) {
         if self.0.wait_for(|now| *now >= stage).await.is_err() {
-            // A process that has no stop any more serves to its end.
+            // If the stop was dropped, no stage follows: the process serves until its end.
             std::future::pending().await
         }
     }
@@ -88,7 +91,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_stop_waits_for_what_runs_and_cuts_it_in_the_end() {
+    async fn a_stop_drains_and_then_cuts() {
         let stop = Arc::new(Stop::default());
         let (mut idle, mut busy) = (stop.watch(), stop.watch());
         assert!(!stop.has_begun());
@@ -101,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stop_without_anything_that_runs_is_quick_and_one_that_hangs_has_an_end() {
+    async fn an_idle_stop_is_quick_a_stuck_one_ends() {
         let (stop, begun) = (Stop::default(), Instant::now());
         let mut idle = stop.watch();
         tokio::join!(stop.run(), async move { idle.draining().await });

@@ -1,11 +1,13 @@
-//! The limits of sessions and statements of each user, so that one user cannot take all places.
+//! The limits of sessions and statements of each user, so that one user cannot use all of them. A
+//! *place* is the permission for one session or statement.
 //!
-//! A session has its place from the log-in to its end; a statement, a gRPC call or an HTTP request
-//! from its beginning to the end of its answer. A statement that ends a transaction is counted, and
-//! never refused: it releases resources that others may wait for. An eighth of all places for
-//! statements is for administrators, so that an administrator can always inspect the cluster and
-//! stop others. A quarter of the places is for SQL, since a gRPC connection has many calls at once,
-//! which take places before their requests have arrived.
+//! A session has its place from the log-in to its end. A statement, a gRPC call or an HTTP
+//! request has a place from its beginning to the end of its answer. A statement that ends a
+//! transaction is counted but never refused, since it releases resources for which others may
+//! wait. An eighth of all places for statements is for administrators, so that an administrator
+//! can always inspect the cluster and stop others. A quarter of the places is for SQL statements,
+//! since a gRPC connection has many calls at once, and each takes a place before its request has
+//! arrived.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,36 +20,39 @@ use proto::{Error, ErrorCode, Result};
 use super::limits::ClientLimits;
 use super::refusals::{Limit, Refusals};
 
-/// The places for sessions and statements of users; clones share them.
+/// The running sessions and statements of users, with their limits. Clones share the counts.
 #[derive(Clone)]
 pub struct UserPlaces(Arc<Shared>);
 
+/// The counts of sessions and statements, shared by all clones.
 struct Shared {
     limits: ClientLimits,
     refusals: Refusals,
     table: Mutex<Table>,
 }
 
-/// The kind of work that takes a place.
+/// A kind of work that counts as a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// A statement of an SQL session.
     Statement,
-    /// A statement that ends a transaction.
+    /// A statement that ends a transaction, which is never refused.
     EndOfTransaction,
     /// A gRPC call or an HTTP request.
     Call,
 }
 
+/// The running statements, and the sessions and statements of each user.
 #[derive(Default)]
 struct Table {
     statements: u32,
-    /// The number of calls among these statements.
+    /// The number of gRPC calls and HTTP requests among the running statements.
     calls: u32,
-    /// The places of each user that has any.
+    /// The counts of each user that has a session or a statement.
     by_user: BTreeMap<UserId, Counts>,
 }
 
+/// The numbers of sessions and statements of one user.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     sessions: u32,
@@ -55,8 +60,8 @@ struct Counts {
 }
 
 impl Table {
-    /// Releases places of a user.
-    fn give_back(&mut self, user: UserId, places: Counts) {
+    /// Subtracts sessions and statements that have ended from the counts of a user.
+    fn release(&mut self, user: UserId, places: Counts) {
         let Some(counts) = self.by_user.get_mut(&user) else { return };
         counts.sessions -= places.sessions;
         counts.statements -= places.statements;
@@ -65,41 +70,43 @@ impl Table {
         }
     }
 
+    /// Returns the counts of a user.
     fn of(&self, user: UserId) -> Counts {
         self.by_user.get(&user).copied().unwrap_or_default()
     }
 }
 
-/// The place of a session, which becomes free on drop.
+/// The permission for one session. It is given back when this value is dropped.
 pub struct SessionPlace {
     places: UserPlaces,
     user: UserId,
 }
 
-/// The place of a statement, which becomes free on drop.
+/// The permission for one statement, call or request. It is given back when this value is
+/// dropped.
 pub struct StatementPlace {
     places: UserPlaces,
     user: Option<UserId>,
     work: Work,
 }
 
-/// Returns how many of `places` are reserved for administrators.
+/// Returns how many of `places` sessions or statements are reserved for administrators.
 pub fn reserved(places: usize) -> usize {
     places / 8
 }
 
-/// True if a user may use what is reserved for administrators.
+/// Returns true if a user may use the places that are reserved for administrators.
 pub fn is_administrator(user: &User) -> bool {
     user.grants.all.allow(Privilege::Admin)
 }
 
 impl UserPlaces {
-    /// Returns places within these limits.
+    /// Returns a counter with these limits and nothing running.
     pub fn new(limits: ClientLimits, refusals: Refusals) -> Self {
         Self(Arc::new(Shared { limits, refusals, table: Mutex::default() }))
     }
 
-    /// Takes a place for a session of a user; an error if the user has reached a limit.
+    /// Counts a new session of a user. Returns an error if the user has reached a limit.
     pub fn session(&self, user: &User) -> Result<SessionPlace> {
         let own = user.limits.sessions_max;
         let most = own.unwrap_or(self.0.limits.user_sessions_max);
@@ -107,14 +114,18 @@ impl UserPlaces {
         let count = table.of(user.id).sessions;
         if count >= most {
             let what = format!("user {:?} has {count} sessions at this router", user.name);
-            return Err(self.beyond_own(Limit::UserSessions, what, ("sessions_max", own, most)));
+            return Err(self.user_limit_error(
+                Limit::UserSessions,
+                what,
+                ("sessions_max", own, most),
+            ));
         }
         table.by_user.entry(user.id).or_default().sessions += 1;
         Ok(SessionPlace { places: self.clone(), user: user.id })
     }
 
-    /// Takes a place for the work of a user, or of a trusted client (`None`); an error if a limit
-    /// is reached.
+    /// Counts new work of a user, or of a trusted client (`None`). Returns an error if a limit is
+    /// reached.
     pub fn statement(&self, user: Option<&User>, work: Work) -> Result<StatementPlace> {
         let limits = &self.0.limits;
         let ends = work == Work::EndOfTransaction;
@@ -145,7 +156,7 @@ impl UserPlaces {
             if count >= most && !ends {
                 let what = format!("user {:?} runs {count} statements at this router", user.name);
                 let limit = ("statements_max", own, most);
-                return Err(self.beyond_own(Limit::UserStatements, what, limit));
+                return Err(self.user_limit_error(Limit::UserStatements, what, limit));
             }
             table.by_user.entry(user.id).or_default().statements += 1;
         }
@@ -160,7 +171,9 @@ impl UserPlaces {
         lock(&self.0.table).statements
     }
 
-    fn beyond_own(
+    /// Counts a refusal and returns its error. The hint says whether the user's individual limit
+    /// or a setting is reached.
+    fn user_limit_error(
         &self,
         limit: Limit,
         what: String,
@@ -180,12 +193,12 @@ impl UserPlaces {
 impl Drop for SessionPlace {
     fn drop(&mut self) {
         let place = Counts { sessions: 1, statements: 0 };
-        lock(&self.places.0.table).give_back(self.user, place);
+        lock(&self.places.0.table).release(self.user, place);
     }
 }
 
 impl StatementPlace {
-    /// True if the place was taken without a check of the limits, for the end of a transaction.
+    /// Returns true if the limits were not checked, because the statement ends a transaction.
     pub fn is_exempt(&self) -> bool {
         self.work == Work::EndOfTransaction
     }
@@ -197,7 +210,7 @@ impl Drop for StatementPlace {
         table.statements -= 1;
         table.calls -= u32::from(self.work == Work::Call);
         if let Some(user) = self.user {
-            table.give_back(user, Counts { sessions: 0, statements: 1 });
+            table.release(user, Counts { sessions: 0, statements: 1 });
         }
     }
 }
@@ -228,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_as_many_sessions_as_it_may_and_takes_none_of_others() {
+    fn sessions_are_limited_by_user() {
         let limits = ClientLimits { user_sessions_max: 3, ..ClientLimits::default() };
         let refusals = Refusals::default();
         let places = UserPlaces::new(limits, refusals.clone());

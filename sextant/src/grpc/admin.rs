@@ -1,4 +1,4 @@
-//! Statements about buckets, indexes and users over gRPC.
+//! The gRPC service for statements about buckets, indexes and users.
 
 use proto::env::Env;
 use proto::grpc::admin_server::Admin;
@@ -10,9 +10,9 @@ use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status};
 
 use super::caller::{Callers, principal};
-use super::status::counted;
+use super::status::counted_status;
 use crate::access::{Access, AuditedAccess};
-use crate::audit::Door;
+use crate::audit::PortProtocol;
 use crate::principal::Principal;
 use crate::sql::admin;
 use crate::sql::ast::{Statement, UserStatement};
@@ -23,11 +23,13 @@ use crate::sql::users::{self, UserResult};
 use crate::status::catalog_status;
 use crate::status::render::grpc as render;
 
+/// The implementation of the gRPC service `Admin`.
 pub(super) struct AdminService {
     pub(super) callers: Callers,
 }
 
 impl AdminService {
+    /// Runs a statement of a principal and returns its command tag.
     async fn run(&self, access: &Access, principal: &Principal, sql: &str) -> Result<String> {
         let memory = self.callers.doors.flow().session_memory.of(principal);
         let (parsed, _room) = parse_call(sql, &memory, &self.callers.env).await?;
@@ -41,7 +43,7 @@ impl AdminService {
                 .with_hint("use the SQL port, or the Ingest and Query services"));
         };
         let audit = self.callers.doors.audit();
-        let attempt = audit.attempt(principal, Door::Grpc, (*kind, text));
+        let attempt = audit.attempt(principal, PortProtocol::Grpc, (*kind, text));
         let ran = change(&access.audited(&attempt), &self.callers.env, &only.statement).await;
         let failure = ran.as_ref().err().map(|error| error.code);
         attempt.end(failure).await;
@@ -62,8 +64,8 @@ async fn change(access: &AuditedAccess, env: &Env, statement: &Statement) -> Res
     }
 }
 
-/// Runs a statement about users and returns its command tag. Refuses a statement that makes a
-/// token, since the reply has no field for it.
+/// Runs a statement about users and returns its command tag. Refuses a statement that creates a
+/// token, since the reply has no field for the token.
 async fn user(access: &AuditedAccess, env: &Env, statement: &UserStatement) -> Result<String> {
     if users::makes_token(statement) {
         let what = "Execute makes no tokens, since its answer has no place for one";
@@ -83,7 +85,7 @@ impl Admin for AdminService {
         let access = self.callers.of(&request)?;
         let principal = principal(&request)?;
         let ran = self.run(&access, &principal, &request.into_inner().sql).await;
-        let tag = ran.map_err(|error| counted(&access, error))?;
+        let tag = ran.map_err(|error| counted_status(&access, error))?;
         Ok(Response::new(ExecuteReply { tag }))
     }
 
@@ -93,7 +95,7 @@ impl Admin for AdminService {
     ) -> std::result::Result<Response<ListBucketsReply>, Status> {
         let access = self.callers.of(&request)?;
         let status = catalog_status(&access, None);
-        let status = status.map_err(|error| counted(&access, error))?;
+        let status = status.map_err(|error| counted_status(&access, error))?;
         let buckets = status.buckets.iter().map(render::bucket).collect();
         Ok(Response::new(ListBucketsReply { buckets }))
     }
@@ -104,7 +106,7 @@ impl Admin for AdminService {
     ) -> std::result::Result<Response<ListIndexesReply>, Status> {
         let access = self.callers.of(&request)?;
         let status = catalog_status(&access, None);
-        let status = status.map_err(|error| counted(&access, error))?;
+        let status = status.map_err(|error| counted_status(&access, error))?;
         let indexes = status.indexes.iter().map(render::index).collect();
         Ok(Response::new(ListIndexesReply { indexes }))
     }

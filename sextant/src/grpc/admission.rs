@@ -1,6 +1,7 @@
-//! Admission of calls to the services for users: each admitted call gets a principal, which the
-//! services read, and a place until the end of its answer. A task that outlives its call keeps the
-//! place, so that a client that resets calls cannot start any number of tasks.
+//! Admission of calls to the services for users. Each admitted call gets a principal, which the
+//! services read, and counts as a running call until the end of its answer. If a task outlives
+//! its call, the call counts until the end of the task; otherwise a client that resets calls
+//! could start any number of tasks.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,9 +15,9 @@ use tonic::body::Body;
 use tonic::codegen::{BoxFuture, Bytes, Service, http};
 use tonic::server::NamedService;
 
-use super::request_body::{MessageRoom, RequestBody};
+use super::request_body::{MessageMemory, RequestBody};
 use super::status::status;
-use crate::audit::Door;
+use crate::audit::PortProtocol;
 use crate::auth::link::Link;
 use crate::auth::login_policy::LoginPolicy;
 use crate::flow::{OpenCall, StatementPlace, Work};
@@ -25,55 +26,58 @@ use crate::limited::PeerInfo;
 /// The metadata with the credentials of a call.
 const AUTHORIZATION: &str = "authorization";
 
-/// A service that admits calls before it handles them.
+/// A wrapper of a service, which admits or refuses each call before the service handles it.
 #[derive(Clone)]
 pub(super) struct AdmittedService<S> {
     service: S,
-    /// The login policy; `None` for a public service, such as health.
+    /// The login policy; `None` for a public service, such as the health service.
     doors: Option<Arc<LoginPolicy>>,
 }
 
-/// The places and the memory of a call. They are free after the answer and after each task that
-/// outlives the call.
+/// The limits' counts and the memory that a call has taken. They are given back after the answer,
+/// and after each task that outlives the call.
 pub(super) struct CallPlaces {
     _place: StatementPlace,
     _open: Option<OpenCall>,
-    _room: MessageRoom,
+    _room: MessageMemory,
 }
 
-/// Returns the places and the memory of a request's call, for a task that may outlive the call.
-pub(super) fn held<T>(request: &tonic::Request<T>) -> Option<Arc<CallPlaces>> {
+/// Returns the counts and the memory that the call of a request has taken, for a task that may
+/// outlive the call.
+pub(super) fn places_of<T>(request: &tonic::Request<T>) -> Option<Arc<CallPlaces>> {
     request.extensions().get().cloned()
 }
 
-/// A value that lives as long as the answer of a call. Until then the call counts as open on its
-/// connection.
+/// A value that exists as long as the answer of a call. While it exists, the call counts as open
+/// on its connection.
 enum AnswerGuard {
     Admitted { _places: Arc<CallPlaces> },
     Open { _open: Option<OpenCall> },
 }
 
 impl<S> AdmittedService<S> {
+    /// Wraps a service that requires a log-in.
     pub(super) fn new(service: S, doors: &Arc<LoginPolicy>) -> Self {
         Self { service, doors: Some(Arc::clone(doors)) }
     }
 
-    /// Wraps a public service, such as health.
-    pub(super) fn open(service: S) -> Self {
+    /// Wraps a public service, such as the health service.
+    pub(super) fn new_public(service: S) -> Self {
         Self { service, doors: None }
     }
 
-    fn hold(&self, request: &mut http::Request<Body>) -> Result<AnswerGuard, Status> {
+    /// Admits a call and returns the guard of its answer.
+    fn admit_request(&self, request: &mut http::Request<Body>) -> Result<AnswerGuard, Status> {
         if let Some(doors) = &self.doors {
             return admit(doors, request).map(|places| AnswerGuard::Admitted { _places: places });
         }
-        let open = request.extensions().get::<PeerInfo>().and_then(PeerInfo::call_of_anybody);
+        let open = request.extensions().get::<PeerInfo>().and_then(PeerInfo::begin_public_call);
         Ok(AnswerGuard::Open { _open: open })
     }
 }
 
-/// Determines the principal of a call, attaches it to the request, and takes the places of the
-/// call.
+/// Determines the principal of a call, attaches it to the request, and counts the call against
+/// the limits.
 fn admit(
     doors: &LoginPolicy,
     request: &mut http::Request<Body>,
@@ -81,18 +85,19 @@ fn admit(
     let Some(peer) = request.extensions().get::<PeerInfo>().cloned() else {
         return Err(status(Error::new(ErrorCode::BadLogin, "the call has no connection")));
     };
-    // No service after the door needs the token.
+    // No service needs the token after the admission.
     let credentials = request.headers_mut().remove(AUTHORIZATION);
     let credentials = credentials.as_ref().map(|value| value.as_bytes());
-    let principal = doors.bearer(&Link::of_request(&peer), Door::Grpc, credentials);
-    let principal = principal.inspect_err(|_| peer.refused()).map_err(status)?;
+    let principal =
+        doors.request_principal(&Link::of_request(&peer), PortProtocol::Grpc, credentials);
+    let principal = principal.inspect_err(|_| peer.note_refused()).map_err(status)?;
     let place = doors.statement(&principal, Work::Call);
-    let place = place.inspect_err(|_| peer.refused_user()).map_err(status)?;
+    let place = place.inspect_err(|_| peer.note_refused_user()).map_err(status)?;
     let memory = doors.flow().grpc_memory.of(&principal);
     request.extensions_mut().insert(principal);
     let (body, room) = RequestBody::new(std::mem::take(request.body_mut()), memory);
     *request.body_mut() = Body::new(body);
-    let admitted = Arc::new(CallPlaces { _place: place, _open: peer.call(), _room: room });
+    let admitted = Arc::new(CallPlaces { _place: place, _open: peer.begin_call(), _room: room });
     request.extensions_mut().insert(Arc::clone(&admitted));
     Ok(admitted)
 }
@@ -115,7 +120,7 @@ where
     }
 
     fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
-        let held = match self.hold(&mut request) {
+        let held = match self.admit_request(&mut request) {
             Ok(held) => held,
             Err(refused) => return Box::pin(std::future::ready(Ok(refused.into_http()))),
         };
@@ -127,7 +132,7 @@ where
     }
 }
 
-/// The body of an answer, with which the call ends.
+/// The body of an answer. The call ends when this body is dropped.
 struct Answer {
     body: Body,
     _held: AnswerGuard,
@@ -231,7 +236,7 @@ mod tests {
             request.extensions_mut().insert(PeerInfo::with_calls(&calls));
             request
         };
-        let seen = || (calls.look().of_users, calls.look().refused);
+        let seen = || (calls.counts().of_users, calls.counts().refused);
         let _first = trusting.call(request()).await.expect("an answer");
         assert_eq!(seen(), (1, 0));
         trusting.call(request()).await.expect("a refusal");
@@ -246,7 +251,7 @@ mod tests {
         let mut request = http::Request::new(Body::empty());
         request.extensions_mut().insert(PeerInfo::with_calls(&calls));
         let answer =
-            AdmittedService::open(Endless::default()).call(request).await.expect("an answer");
+            AdmittedService::new_public(Endless::default()).call(request).await.expect("an answer");
         assert_eq!(calls.open(), 1);
         drop(answer);
         assert_eq!(calls.open(), 0);

@@ -11,8 +11,8 @@ use proto::rpc::mutation::MutationKind;
 use proto::value::DOCUMENT_BYTES_MAX;
 use proto::{Error, ErrorCode, Result};
 
-/// The number of bytes of documents up to which they are checked on the call's own thread, in less
-/// than a millisecond.
+/// The number of bytes of documents up to which they are checked on the thread of the call, which
+/// takes less than a millisecond.
 const INLINE_BYTES_MAX: usize = 64 << 10;
 
 /// Encodes a position for a reply.
@@ -24,7 +24,7 @@ pub(super) fn position((vbucket, position): (VbucketId, Position)) -> VbucketPos
     }
 }
 
-/// Decodes a write; an error if its kind is missing.
+/// Decodes a write of a document. Returns an error if the kind of the write is missing.
 pub(super) fn decode_write(write: proto::grpc::DocumentWrite) -> Result<api::Write> {
     let kind = match write.kind {
         Some(Kind::Insert(document)) => api::WriteKind::Insert(document),
@@ -56,8 +56,8 @@ pub(super) async fn decode_writes(
     }
 }
 
-/// Decodes a mutation with a position in its vbucket.
-pub(super) fn decode_push(mutation: proto::grpc::PushMutation) -> Result<api::PushMutation> {
+/// Decodes a mutation that a producer pushes with its position in the vbucket.
+pub(super) fn decode_mutation(mutation: proto::grpc::PushMutation) -> Result<api::PushMutation> {
     if mutation.position != 0 {
         let message = format!("document {:?} has a position, and no transaction", mutation.id);
         return Err(Error::new(ErrorCode::InvalidParameter, message));
@@ -78,8 +78,8 @@ pub(super) fn decode_push(mutation: proto::grpc::PushMutation) -> Result<api::Pu
     })
 }
 
-/// Decodes a mutation of a producer's transaction, which has no position yet.
-pub(super) fn decode_push_in(mutation: proto::grpc::PushMutation) -> Result<api::PushMutation> {
+/// Decodes a mutation of a producer's transaction. It has no position before the commit.
+pub(super) fn decode_uncommitted(mutation: proto::grpc::PushMutation) -> Result<api::PushMutation> {
     if mutation.vbuuid != 0 || mutation.seqno != 0 || mutation.position == 0 {
         let message = format!(
             "document {:?}: a mutation of a transaction has a position above 0, and no vbuuid and seqno",
@@ -89,11 +89,11 @@ pub(super) fn decode_push_in(mutation: proto::grpc::PushMutation) -> Result<api:
             .with_hint("CommitPush names vbuuid and seqno"));
     }
     let seqno = mutation.position;
-    decode_push(proto::grpc::PushMutation { seqno, position: 0, ..mutation })
+    decode_mutation(proto::grpc::PushMutation { seqno, position: 0, ..mutation })
 }
 
-/// Decodes the description of a commit's mutations in one vbucket.
-pub(super) fn decode_part(part: proto::grpc::PushedPart) -> Result<PushedPart> {
+/// Decodes the description of the mutations that a commit has in one vbucket.
+pub(super) fn decode_commit_part(part: proto::grpc::PushedPart) -> Result<PushedPart> {
     let proto::grpc::PushedPart { vbucket, vbuuid, seqno, mutations } = part;
     let bad = |what: String| Error::new(ErrorCode::InvalidParameter, what);
     let number = u16::try_from(vbucket)

@@ -1,9 +1,12 @@
-//! Entry points for fuzzers of gRPC requests, after the library has decoded them.
+//! Entry points for fuzzers of the contents of gRPC requests. The requests are already decoded by
+//! the library.
 
 use proto::grpc::{CommitPushRequest, DocumentWrite, PushRequest, ScanRequest};
 use proto::model::cut::WritePosition;
 
-use super::decode::{decode_branch, decode_part, decode_push, decode_push_in, decode_write};
+use super::decode::{
+    decode_branch, decode_commit_part, decode_mutation, decode_uncommitted, decode_write,
+};
 use super::query::parts;
 use super::reply_form::Form;
 
@@ -12,21 +15,21 @@ pub fn writes(writes: Vec<DocumentWrite>) {
     writes.into_iter().map(decode_write).for_each(drop);
 }
 
-/// Decodes the mutations of a producer.
+/// Decodes a producer's mutations.
 pub fn push(request: PushRequest) {
     for mutation in request.mutations {
-        let _ = decode_push(mutation.clone());
-        let _ = decode_push_in(mutation);
+        let _ = decode_mutation(mutation.clone());
+        let _ = decode_uncommitted(mutation);
     }
     request.branches.into_iter().map(decode_branch).for_each(drop);
 }
 
-/// Decodes the commit of a producer.
+/// Decodes a producer's commit.
 pub fn commit_push(request: CommitPushRequest) {
-    request.parts.into_iter().map(decode_part).for_each(drop);
+    request.parts.into_iter().map(decode_commit_part).for_each(drop);
 }
 
-/// Decodes a scan.
+/// Decodes the clauses of a scan.
 pub fn scan(request: &ScanRequest) {
     let _ = (Form::of(request), parts(request).parse());
     let positions = request.at_plus.split_whitespace().map(str::parse::<WritePosition>);

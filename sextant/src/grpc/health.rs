@@ -1,8 +1,8 @@
-//! `grpc.health.v1.Health` of a port for users: its services are healthy until the process drains
-//! its clients.
+//! The service `grpc.health.v1.Health` of a port for users. It reports all services as healthy
+//! until the process drains its clients.
 //!
-//! A watch ends after the last status. If only its client could end it, it would delay the drain up
-//! to the time limit.
+//! A watch ends after the status has changed to unhealthy. If only the client could end the
+//! watch, it would delay the end of the process up to the time limit.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,20 +13,22 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use crate::flow::Flow;
+use crate::flow::ClientCapacity;
 
-/// The health of some services.
+/// The health service of a port, for some services.
 pub(super) struct HealthService {
     names: Vec<&'static str>,
-    flow: Arc<Flow>,
+    flow: Arc<ClientCapacity>,
 }
 
 impl HealthService {
-    /// Returns the health of services with these names and of the process, whose name is empty.
-    pub(super) fn server(names: &[&'static str], flow: &Arc<Flow>) -> HealthServer<Self> {
+    /// Returns the health service for services with these names. The empty name stands for the
+    /// process.
+    pub(super) fn server(names: &[&'static str], flow: &Arc<ClientCapacity>) -> HealthServer<Self> {
         HealthServer::new(Self { names: names.to_vec(), flow: Arc::clone(flow) })
     }
 
+    /// Returns an error if a request names an unknown service.
     fn check_name(&self, request: &Request<HealthCheckRequest>) -> Result<(), Status> {
         let name = &request.get_ref().service;
         match name.is_empty() || self.names.iter().any(|known| known == name) {
@@ -36,7 +38,8 @@ impl HealthService {
     }
 }
 
-fn answer(status: ServingStatus) -> HealthCheckResponse {
+/// Returns the reply with a status.
+fn reply_of(status: ServingStatus) -> HealthCheckResponse {
     HealthCheckResponse { status: status.into() }
 }
 
@@ -47,7 +50,7 @@ impl Health for HealthService {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Status> {
         self.check_name(&request)?;
-        Ok(Response::new(answer(match self.flow.stop.has_begun() {
+        Ok(Response::new(reply_of(match self.flow.stop.has_begun() {
             true => ServingStatus::NotServing,
             false => ServingStatus::Serving,
         })))
@@ -60,11 +63,11 @@ impl Health for HealthService {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         self.check_name(&request)?;
-        let serving = (!self.flow.stop.has_begun()).then(|| answer(ServingStatus::Serving));
+        let serving = (!self.flow.stop.has_begun()).then(|| reply_of(ServingStatus::Serving));
         let mut stop = self.flow.stop.watch();
         let end = async move {
             stop.draining().await;
-            answer(ServingStatus::NotServing)
+            reply_of(ServingStatus::NotServing)
         };
         let statuses = stream::iter(serving).chain(stream::once(end));
         Ok(Response::new(Box::pin(statuses.map(Ok))))
@@ -83,8 +86,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_ends_with_the_stop_and_does_not_hold_it_up() {
-        let flow = Flow::new(ClientLimits::default());
+    async fn a_watch_does_not_delay_the_stop() {
+        let flow = ClientCapacity::new(ClientLimits::default());
         let service = HealthService { names: vec!["a.B"], flow: Arc::clone(&flow) };
         let status = |answer: Response<HealthCheckResponse>| answer.into_inner().status();
         assert_eq!(

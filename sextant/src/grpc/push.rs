@@ -1,7 +1,7 @@
 //! The calls of producers of pushed buckets: Push, CommitPush and AbortPush.
 //!
-//! A router keeps no state of a producer's transaction, so the calls of one transaction may go to
-//! any routers.
+//! A router stores nothing about a producer's transaction, so each call of a transaction may go
+//! to any router.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,10 +18,13 @@ use proto::rpc::api;
 use proto::{Error, ErrorCode, Result};
 
 use super::admission::CallPlaces;
-use super::decode::{decode_branch, decode_part, decode_push, decode_push_in, position};
+use super::decode::{
+    decode_branch, decode_commit_part, decode_mutation, decode_uncommitted, position,
+};
 use crate::access::Access;
 
-/// Answers one request of a Push stream. `from` is the address of the client, for messages.
+/// Handles one request of a Push stream and returns its reply. `from` is the address of the
+/// client, for messages.
 pub(super) async fn push(
     access: &Access,
     bucket: &Arc<BucketInfo>,
@@ -31,15 +34,17 @@ pub(super) async fn push(
     if request.transaction != 0 {
         return push_in(access, bucket, request, from).await;
     }
-    // The right comes before the contents.
+    // The privilege is checked before the contents are read.
     let writer = access.writer(bucket)?;
-    let mutations = request.mutations.into_iter().map(decode_push).collect::<Result<Vec<_>>>()?;
+    let mutations =
+        request.mutations.into_iter().map(decode_mutation).collect::<Result<Vec<_>>>()?;
     let branches = request.branches.into_iter().map(decode_branch).collect::<Result<Vec<_>>>()?;
     let request = api::PushRequest { bucket: bucket.id, branches, mutations };
     let reply = writer.push(request).await?;
     Ok(reply_of(reply))
 }
 
+/// Handles a request with mutations of a producer's transaction.
 async fn push_in(
     access: &Access,
     bucket: &Arc<BucketInfo>,
@@ -53,7 +58,7 @@ async fn push_in(
     }
     let transaction = ProducerTransactionId(request.transaction);
     let mutations =
-        request.mutations.into_iter().map(decode_push_in).collect::<Result<Vec<_>>>()?;
+        request.mutations.into_iter().map(decode_uncommitted).collect::<Result<Vec<_>>>()?;
     let from = from.map(|from| format!(" from {from}")).unwrap_or_default();
     let owner = format!("producer, transaction {transaction}, {}, gRPC{from}", access.principal());
     let request = api::TransactionPush { bucket: bucket.id, transaction, owner, mutations };
@@ -63,7 +68,8 @@ async fn push_in(
     Ok(PushReply { durable: Vec::new(), kept: kept.collect() })
 }
 
-/// Commits a producer's transaction, in a task that keeps the places `held` of the call.
+/// Commits a producer's transaction in a separate task. `held` contains the counts and the memory
+/// that the call has taken; the task gives them back at its end.
 pub(super) async fn commit(
     access: &Access,
     env: &Env,
@@ -72,8 +78,8 @@ pub(super) async fn commit(
 ) -> Result<PushReply> {
     let CommitPushRequest { bucket, transaction, parts } = request;
     let bucket = access.bucket(&bucket).await?;
-    access.may(Privilege::Write, bucket.id)?;
-    let parts = parts.into_iter().map(decode_part).collect::<Result<Vec<_>>>()?;
+    access.check_privilege(Privilege::Write, bucket.id)?;
+    let parts = parts.into_iter().map(decode_commit_part).collect::<Result<Vec<_>>>()?;
     if let Some(part) = parts.iter().find(|part| part.vbucket.0 >= bucket.vbuckets) {
         let (name, vbuckets, vbucket) = (&bucket.name, bucket.vbuckets, part.vbucket);
         let what = format!(
@@ -98,7 +104,7 @@ pub(super) async fn commit(
     outcome.await.map_err(failed)?.map(reply_of)
 }
 
-/// Rolls a producer's transaction back.
+/// Rolls back a producer's transaction.
 pub(super) async fn abort(access: &Access, request: AbortPushRequest) -> Result<AbortReply> {
     let bucket = access.bucket(&request.bucket).await?;
     access.writer(&bucket)?.abort_pushed(ProducerTransactionId(request.transaction)).await?;

@@ -1,6 +1,6 @@
-//! Snapshot-consistent scans over gRPC. A request consists of the clauses of a SELECT, so that it
-//! has the meaning of the SQL. Replies contain tokens with which a client continues the scan later,
-//! at any router.
+//! The gRPC service `Query`: scans of a consistent snapshot. A request consists of the clauses of
+//! a SELECT and has the same meaning as in SQL. Replies contain tokens with which a client
+//! continues the scan later, at any router.
 
 use std::sync::Arc;
 
@@ -16,29 +16,31 @@ use proto::{Error, ErrorCode, Result};
 use router::{ScanBatch, Token};
 use tonic::{Request, Response, Status};
 
-use super::admission::{CallPlaces, held};
+use super::admission::{CallPlaces, places_of};
 use super::caller::Callers;
 use super::open_transaction::OpenTransaction;
 use super::reply_form::Form;
-use super::status::{counted, status};
+use super::status::{counted_status, status};
 use super::transactions::Transactions;
 use crate::access::{Access, BatchSource, TransactionView};
-use crate::flow::Flow;
+use crate::flow::ClientCapacity;
 use crate::rows::entry::EntryPrinter;
 use crate::rows::suspended_result::{Park, SuspendedResult};
 use crate::sql::parse::SelectParts;
 use crate::sql::plan::{IndexPlan, Plan, Relation, resolve};
 use crate::sql::texts::{is_long, parse_call_of};
 
-/// The time limit until the epoch is available and the nodes answer, in milliseconds.
+/// The time limit for a scan to have its epoch and the answers of the nodes, in milliseconds.
 const SERVE_TIMEOUT_MS: u64 = 10_000;
 
+/// The implementation of the gRPC service `Query`.
 pub(super) struct QueryService {
     pub(super) callers: Callers,
     pub(super) transactions: Arc<Transactions>,
 }
 
-fn refuse(what: impl Into<String>) -> Error {
+/// Returns the error for an invalid request.
+fn request_error(what: impl Into<String>) -> Error {
     Error::new(ErrorCode::InvalidParameter, what)
 }
 
@@ -54,6 +56,7 @@ pub(super) fn parts(request: &ScanRequest) -> SelectParts {
 }
 
 impl QueryService {
+    /// Returns the plan of a request.
     async fn plan(
         &self,
         access: &Access,
@@ -71,7 +74,8 @@ impl QueryService {
                 let relation = relation.clone();
                 let plan = move || {
                     let planned = resolve(&select, Some(&relation))?.plan(&[]);
-                    // A thread whose call was cancelled keeps its places.
+                    // The thread continues after its call is cancelled, so the call must count
+                    // until its end.
                     drop((room, held));
                     planned
                 };
@@ -87,19 +91,22 @@ impl QueryService {
                 Err(Error::new(ErrorCode::Unsupported, "gRPC scans have no aggregates")
                     .with_hint("use SQL for aggregates"))
             }
-            _ => Err(refuse(format!("{:?} is a bucket, not an index", request.index))),
+            _ => Err(request_error(format!("{:?} is a bucket, not an index", request.index))),
         }
     }
 
-    /// Returns the index of a request, in the generation with which its scan or its transaction
-    /// continues.
+    /// Returns the index or bucket of a request. For a scan that continues, or that runs in a
+    /// transaction, it is the same generation of the index as before.
     async fn relation(&self, access: &Access, request: &ScanRequest) -> Result<Relation> {
         let relation = access.relation(&request.index).await?;
         let Relation::Index(shown) = &relation else { return Ok(relation) };
         if request.transaction > 0 {
             let number = TransactionId(request.transaction);
             let transaction = self.transactions.find(number, access.principal())?;
-            return transaction.goes_on_in(shown, &access.catalog()).await.map(Relation::Index);
+            return transaction
+                .generation_to_read(shown, &access.catalog())
+                .await
+                .map(Relation::Index);
         }
         if request.token.is_empty() {
             return Ok(relation);
@@ -120,6 +127,7 @@ impl QueryService {
         })
     }
 
+    /// Begins a scan and returns its replies.
     async fn begin(
         &self,
         access: &Access,
@@ -128,7 +136,8 @@ impl QueryService {
     ) -> Result<ScanReplies> {
         let form = Form::of(&request)?;
         if request.transaction > 0 {
-            // Order matters: its first read fixes what the name of the index means.
+            // Order matters: the first read of the transaction fixes what the name of the index
+            // means.
             let number = TransactionId(request.transaction);
             self.transactions.find(number, access.principal())?.pin(access).await?;
         }
@@ -164,7 +173,7 @@ impl QueryService {
         })
     }
 
-    /// Lets a scan read in the transaction that the request names; returns the transaction.
+    /// Makes a scan read in the transaction that the request names. Returns the transaction.
     async fn transaction(
         &self,
         access: &Access,
@@ -176,7 +185,7 @@ impl QueryService {
         }
         let ScanRequest { consistency, at_plus, token, page_rows, .. } = request;
         if !consistency.is_empty() || !at_plus.is_empty() || !token.is_empty() || *page_rows > 0 {
-            return Err(refuse(
+            return Err(request_error(
                 "a scan in a transaction takes no consistency, at_plus, token and page_rows",
             ));
         }
@@ -193,39 +202,41 @@ impl QueryService {
     }
 }
 
+/// Returns the consistency of a scan, as the request specifies it.
 fn consistency(request: &ScanRequest, plan: &IndexPlan) -> Result<Consistency> {
     if !request.at_plus.is_empty() {
         let positions = request.at_plus.split_whitespace().map(str::parse::<WritePosition>);
         let positions = positions.collect::<Result<Vec<_>>>()?;
         let of_bucket = positions.into_iter().find(|of| of.bucket == plan.index.bucket);
         let Some(position) = of_bucket else {
-            return Err(refuse("at_plus names a position in another bucket"));
+            return Err(request_error("at_plus names a position in another bucket"));
         };
         return Ok(Consistency::AtPlus(position.positions));
     }
     match &request.consistency[..] {
-        // A call has no session whose earlier scans it could remember.
+        // A call has no session that could remember the epochs of earlier scans.
         "" | "any" | "stale" => Ok(Consistency::Any),
         "request_plus" => Ok(Consistency::RequestPlus),
-        other => {
-            Err(refuse(format!("consistency must be any, request_plus or stale, not {other:?}")))
-        }
+        other => Err(request_error(format!(
+            "consistency must be any, request_plus or stale, not {other:?}"
+        ))),
     }
 }
 
-/// The replies of a scan in progress.
+/// A scan in progress, which returns replies.
 struct ScanReplies {
     plan: IndexPlan,
     printer: EntryPrinter,
     scan: Box<dyn BatchSource>,
-    /// The version that the scan reads, if the bucket is a data set; otherwise empty.
+    /// The version of the data set that the scan reads; empty if the bucket is not a data set.
     version: String,
-    /// The transaction in which the scan reads. It is not idle while its client reads.
+    /// The transaction in which the scan reads. While the client reads, the transaction does not
+    /// count as idle.
     transaction: Option<Arc<OpenTransaction>>,
     form: Form,
-    /// The rows that did not fit the last reply.
+    /// The rows that did not fit into the last reply.
     rest: Option<RowBlock>,
-    /// True if the last reply contains a token unless the scan is finished.
+    /// True if the last reply of an unfinished scan contains a token.
     paged: bool,
     first: bool,
     done: bool,
@@ -251,7 +262,7 @@ impl ReplySource for Box<ScanReplies> {
             None => self.next_block().await?,
         };
         match block {
-            Some(block) => self.put(block, &mut reply).await?,
+            Some(block) => self.add_rows(block, &mut reply).await?,
             None => self.done = true,
         }
         if std::mem::take(&mut self.first) {
@@ -269,6 +280,7 @@ impl ReplySource for Box<ScanReplies> {
 }
 
 impl ScanReplies {
+    /// Returns the rows of the next batch; `None` at the end of the scan.
     async fn next_block(&mut self) -> Result<Option<RowBlock>> {
         match self.scan.next().await? {
             Some(ScanBatch::Rows(block)) => Ok(Some(block)),
@@ -280,8 +292,8 @@ impl ScanReplies {
     }
 
     /// Adds rows to a reply. If the reply becomes too long, the remaining rows are stored for the
-    /// next one: a client may request many columns of a short row.
-    async fn put(&mut self, block: RowBlock, reply: &mut ScanReply) -> Result<()> {
+    /// next reply, since a client may request many columns of a short row.
+    async fn add_rows(&mut self, block: RowBlock, reply: &mut ScanReply) -> Result<()> {
         let mut put = self.form.begin(&self.plan, &self.printer, &block);
         let (mut rows, mut taken) = (block.iter(), 0);
         while !put.is_full()
@@ -306,16 +318,16 @@ impl ScanReplies {
 type ReplyStream =
     std::pin::Pin<Box<dyn futures::Stream<Item = std::result::Result<ScanReply, Status>> + Send>>;
 
-/// A source of replies.
+/// A scan that returns replies.
 trait ReplySource: Park {
     /// Returns the next reply, `None` after the last.
     fn next(&mut self) -> impl Future<Output = Result<Option<ScanReply>>> + Send;
 }
 
-/// Returns a stream of replies at the client's rate: HTTP/2 polls for a reply when its window has
-/// space. A client that stops reading may never continue, so the source is parked after a time
-/// limit.
-fn reply_stream(replies: impl ReplySource, env: &Env, flow: &Arc<Flow>) -> ReplyStream {
+/// Returns a stream of replies at the rate at which the client reads: HTTP/2 polls for a reply
+/// when its window has space. A client may stop reading and never continue, so the scan is parked
+/// after a time limit.
+fn reply_stream(replies: impl ReplySource, env: &Env, flow: &Arc<ClientCapacity>) -> ReplyStream {
     let first = SuspendedResult::new(replies, env, flow);
     let (env, flow) = (env.clone(), Arc::clone(flow));
     Box::pin(stream::try_unfold(first, move |suspended| {
@@ -324,10 +336,11 @@ fn reply_stream(replies: impl ReplySource, env: &Env, flow: &Arc<Flow>) -> Reply
     }))
 }
 
+/// Returns the next reply with the source for later replies.
 async fn next_reply<R: ReplySource>(
     suspended: SuspendedResult<R>,
     env: &Env,
-    flow: &Arc<Flow>,
+    flow: &Arc<ClientCapacity>,
 ) -> Result<Option<(ScanReply, SuspendedResult<R>)>> {
     let Some(mut replies) = suspended.resume() else {
         let what =
@@ -348,9 +361,9 @@ impl Query for QueryService {
         request: Request<ScanRequest>,
     ) -> std::result::Result<Response<ReplyStream>, Status> {
         let access = self.callers.of(&request)?;
-        let held = held(&request);
+        let held = places_of(&request);
         let begun = self.begin(&access, request.into_inner(), held).await;
-        let replies = begun.map_err(|error| counted(&access, error))?;
+        let replies = begun.map_err(|error| counted_status(&access, error))?;
         Ok(Response::new(reply_stream(
             Box::new(replies),
             &self.callers.env,
@@ -408,7 +421,7 @@ mod tests {
             Ok(Response::new(reply_stream(
                 self.clone(),
                 &Env::real(),
-                &Flow::new(ClientLimits::default()),
+                &ClientCapacity::new(ClientLimits::default()),
             )))
         }
     }

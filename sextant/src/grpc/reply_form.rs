@@ -1,7 +1,6 @@
-//! The forms of the rows in the replies of a scan: messages, lines of text, or columns.
-//!
-//! A reply has a size limit in bytes, so that its size does not depend on the number of requested
-//! columns.
+//! The forms of the rows in the replies of a scan: a message for each row, lines of text, or
+//! columns. A reply is limited in bytes and not in rows, so that its size does not depend on the
+//! number of requested columns.
 
 use proto::grpc::{ScanReply, ScanRequest, ScanRow, ScanValue};
 use proto::rpc::rows::{Row, RowBlock};
@@ -13,7 +12,7 @@ use crate::rows::format::Format;
 use crate::rows::line;
 use crate::sql::plan::IndexPlan;
 
-/// The size above which a reply gets no further row, in bytes.
+/// The size of a reply, in bytes, above which no further row is added.
 const REPLY_BYTES: usize = 1 << 20;
 /// The estimated size of a value without its text in a reply, in bytes.
 const VALUE_BYTES: usize = 8;
@@ -27,7 +26,7 @@ pub(super) enum Form {
     Columns,
 }
 
-/// The rows of a reply that is being built.
+/// The rows of a reply that is being built, in one of the forms.
 pub(super) enum Rows {
     Messages { rows: Vec<ScanRow>, bytes: usize },
     Lines(Vec<u8>),
@@ -35,6 +34,7 @@ pub(super) enum Rows {
 }
 
 impl Form {
+    /// Returns the form that a request specifies.
     pub(super) fn of(request: &ScanRequest) -> Result<Self> {
         match (request.lines, request.columnar) {
             (false, false) => Ok(Self::Rows),
@@ -47,7 +47,7 @@ impl Form {
         }
     }
 
-    /// Returns an empty reply in this form, for rows of a block.
+    /// Returns an empty reply in this form, with capacity for the rows of a block.
     pub(super) fn begin(self, plan: &IndexPlan, printer: &EntryPrinter, block: &RowBlock) -> Rows {
         match self {
             Self::Rows => Rows::Messages { rows: Vec::new(), bytes: 0 },
@@ -63,7 +63,7 @@ impl Form {
 }
 
 impl Rows {
-    /// True if the reply is so long that it should get no further row.
+    /// Returns true if the reply is so long that no further row should be added.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         let bytes = match self {
@@ -74,7 +74,7 @@ impl Rows {
         bytes >= REPLY_BYTES
     }
 
-    /// Appends a row. After an error the reply is unusable.
+    /// Appends a row. After an error, the reply must not be used.
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -102,7 +102,7 @@ impl Rows {
         }
     }
 
-    /// Moves the rows into a reply.
+    /// Moves the collected rows into a reply.
     pub(super) fn finish(self, reply: &mut ScanReply) {
         match self {
             Self::Messages { rows, .. } => reply.rows = rows,

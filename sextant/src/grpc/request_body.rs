@@ -1,11 +1,12 @@
 //! The memory limit of large messages that are being received.
 //!
-//! A message begins with a head of five bytes, which contains its length, and is decoded when it is
-//! complete. Before the body of a large message is read from its connection, its call reserves
-//! memory for all of it. A call keeps the memory of its largest message until it ends: the buffer
-//! of the decoder does not shrink (it has up to twice the size of the largest message), and a
-//! client may send more messages than the call reads. A call that needs more memory first releases
-//! the memory that it has, so that waiting calls hold none.
+//! A message begins with a head of five bytes, which contains its length, and is decoded when it
+//! is complete. Before the body of a large message is read from its connection, memory for the
+//! complete message is reserved. A call keeps the reserved memory of its largest message until it
+//! ends. The reasons: the buffer of the decoder does not shrink (it has up to twice the size of
+//! the largest message), and a client may send more messages than the call reads. A call that
+//! needs more memory first releases its reserved memory, so that calls that wait for memory have
+//! none.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -21,49 +22,50 @@ use tonic::body::Body;
 use tonic::codegen::{BoxFuture, Bytes};
 
 use super::status::status;
-use crate::flow::{Room, RoomBudget};
+use crate::flow::{MemoryBudget, ReservedMemory};
 
 /// The maximum size of a message from or to a user, in bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
-/// The size up to which a message needs no reservation of memory, in bytes: the number of such
-/// messages is limited.
+/// The size of a message, in bytes, up to which no memory is reserved for it. The number of such
+/// small messages is limited otherwise.
 const SMALL_BYTES: usize = 64 << 10;
-/// The time limit for the arrival of a large message, which holds memory meanwhile.
+/// The time limit for the arrival of a large message, because its memory is reserved meanwhile.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(60);
 /// The size of the head of a message, in bytes: a flag for compression, and the length.
 const HEAD_BYTES: usize = 5;
-/// The maximum ratio to which gzip can expand data.
+/// The maximum ratio of the size of expanded data to its size after compression by gzip.
 const GZIP_RATIO_MAX: usize = 1032;
 
-/// The memory reserved for the largest message of a call so far. It may be needed longer than the
-/// body of the request.
-pub(super) type MessageRoom = Arc<Mutex<Option<Room>>>;
+/// The memory that is reserved for the largest message of a call so far. It may be needed for
+/// longer than the body of the request exists.
+pub(super) type MessageMemory = Arc<Mutex<Option<ReservedMemory>>>;
 
-/// The body of a request, which reserves memory for large messages.
+/// The body of a request, which reserves memory for large messages before they are read.
 pub(super) struct RequestBody {
     body: Body,
-    memory: RoomBudget,
-    heads: Heads,
-    room: MessageRoom,
-    /// The number of bytes reserved.
+    memory: MemoryBudget,
+    heads: HeadParser,
+    room: MessageMemory,
+    /// The number of reserved bytes.
     room_bytes: usize,
-    /// A frame in which a large message begins, while memory for the message is awaited.
-    waiting: Option<(Frame<Bytes>, BoxFuture<Room, Error>)>,
-    /// True while a part of a large message has arrived.
+    /// A frame in which a large message begins, and the wait for the memory of this message.
+    waiting: Option<(Frame<Bytes>, BoxFuture<ReservedMemory, Error>)>,
+    /// True while a large message has arrived only partly.
     is_arriving: bool,
-    /// The end of the time limit, while the next frame of the message is awaited. The time while
-    /// the call handles the previous message does not count.
+    /// The end of the time limit while the next frame of a large message is awaited. The time in
+    /// which the call handles the previous message does not count.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl RequestBody {
-    /// Returns a body that reserves memory for its messages, and the place of the reserved memory.
-    pub(super) fn new(body: Body, memory: RoomBudget) -> (Self, MessageRoom) {
-        let room = MessageRoom::default();
+    /// Returns a body that reserves memory for its messages, and a shared handle of the reserved
+    /// memory.
+    pub(super) fn new(body: Body, memory: MemoryBudget) -> (Self, MessageMemory) {
+        let room = MessageMemory::default();
         let arriving = Self {
             body,
             memory,
-            heads: Heads::default(),
+            heads: HeadParser::default(),
             room: Arc::clone(&room),
             room_bytes: 0,
             waiting: None,
@@ -73,17 +75,19 @@ impl RequestBody {
         (arriving, room)
     }
 
-    /// Inspects a frame and returns it. `None` if a message begins in it that must wait for memory.
-    fn look_at(&mut self, frame: Frame<Bytes>) -> Option<Frame<Bytes>> {
+    /// Inspects a frame and returns it. Returns `None` if a message begins in the frame and must
+    /// wait for memory.
+    fn inspect_frame(&mut self, frame: Frame<Bytes>) -> Option<Frame<Bytes>> {
         let Some(data) = frame.data_ref() else { return Some(frame) };
-        let largest = self.heads.walk(data);
+        let largest = self.heads.read_heads(data);
         // The decoder refuses a larger message at its head.
         let large = largest.filter(|bytes| (SMALL_BYTES + 1..=MESSAGE_BYTES_MAX).contains(bytes));
         if largest.is_some() {
             (self.is_arriving, self.deadline) = (large.is_some(), None);
         }
         self.is_arriving &= self.heads.body_bytes_left > 0;
-        // Room grows in large steps, so that messages that grow little by little reserve more only a few times.
+        // Reservations grow in large steps. If each message is a little larger than the previous
+        // one, a new reservation is then needed only a few times.
         let wanted = large.map_or(0, |bytes| bytes.next_multiple_of(SMALL_BYTES));
         if wanted <= self.room_bytes {
             return Some(frame);
@@ -91,7 +95,7 @@ impl RequestBody {
         *lock(&self.room) = None;
         self.room_bytes = wanted;
         let memory = self.memory.clone();
-        let room = Box::pin(async move { memory.take(wanted, None).await });
+        let room = Box::pin(async move { memory.reserve(wanted, None).await });
         self.waiting = Some((frame, room));
         None
     }
@@ -132,7 +136,7 @@ impl HttpBody for RequestBody {
                     return Poll::Ready(Some(Err(status(Error::new(ErrorCode::Cancelled, what)))));
                 }
                 Poll::Ready(Some(Ok(frame))) => {
-                    let Some(frame) = this.look_at(frame) else { continue };
+                    let Some(frame) = this.inspect_frame(frame) else { continue };
                     return Poll::Ready(Some(Ok(frame)));
                 }
                 ended => return ended,
@@ -149,24 +153,24 @@ impl HttpBody for RequestBody {
     }
 }
 
-/// Returns the maximum size of a message from the number of its bytes that arrive. The decoder
-/// stops a compressed message at the size limit.
+/// Returns the maximum memory of a message of which `arriving` bytes arrive and which expands by
+/// at most `ratio`. The decoder stops a compressed message at the size limit.
 fn message_bytes(arriving: usize, ratio: usize) -> usize {
     arriving.max(MESSAGE_BYTES_MAX.min(arriving.saturating_mul(ratio)))
 }
 
-/// The position in a sequence of messages.
+/// A parser that finds the head of each message in a sequence of frames.
 #[derive(Default)]
-struct Heads {
+struct HeadParser {
     head: [u8; HEAD_BYTES],
     head_bytes: usize,
     body_bytes_left: usize,
 }
 
-impl Heads {
-    /// Reads the heads in some data; returns the maximum size of the largest message that begins in
-    /// it.
-    fn walk(&mut self, data: &[u8]) -> Option<usize> {
+impl HeadParser {
+    /// Reads the heads of messages in some data. Returns the maximum size of the largest message
+    /// that begins there; `None` if none begins.
+    fn read_heads(&mut self, data: &[u8]) -> Option<usize> {
         let (mut largest, mut rest) = (None, data);
         while let Some((first, behind)) = rest.split_first() {
             if self.body_bytes_left > 0 {
@@ -205,8 +209,9 @@ mod tests {
         let whole: Vec<u8> =
             sizes.iter().flat_map(|size| [head(*size), vec![9; *size]].concat()).collect();
         for cut in [1, 2, 5, 16_384, whole.len()] {
-            let mut heads = Heads::default();
-            let largest: Vec<_> = whole.chunks(cut).filter_map(|data| heads.walk(data)).collect();
+            let mut heads = HeadParser::default();
+            let largest: Vec<_> =
+                whole.chunks(cut).filter_map(|data| heads.read_heads(data)).collect();
             assert_eq!(largest.iter().max(), Some(&100_000), "cut into {cut}");
             assert_eq!((heads.body_bytes_left, heads.head_bytes), (0, 0));
             if cut <= HEAD_BYTES {
@@ -216,7 +221,7 @@ mod tests {
         let compressed = |bytes| {
             let mut head = head(bytes);
             head[0] = 1;
-            Heads::default().walk(&head)
+            HeadParser::default().read_heads(&head)
         };
         assert_eq!(compressed(100), Some(100 * GZIP_RATIO_MAX));
         assert_eq!(compressed(100_000), Some(MESSAGE_BYTES_MAX));
@@ -249,10 +254,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_large_message_waits_for_room_and_is_refused_with_the_setting() {
+    async fn a_large_message_waits_for_memory() {
         const LARGE: usize = 700 << 10;
         const TAKEN: usize = 704 << 10;
-        let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
+        let memory = MemoryBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
         let begins = || vec![head(10), vec![1; 10], head(LARGE)];
         let (mut first, room) = RequestBody::new(body(begins()), memory.clone());
         for _ in 0..3 {
@@ -274,8 +279,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_keeps_the_room_of_its_largest_message_until_it_ends() {
-        let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
+    async fn a_call_keeps_its_reserved_memory() {
+        let memory = MemoryBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
         let message = |bytes: usize| [head(bytes), vec![7; bytes]].concat();
         let sizes = [100 << 10, 1, 300 << 10, 200 << 10, 2];
         let (mut arriving, room) =
@@ -290,8 +295,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_large_message_between_small_ones_in_a_frame_gets_room() {
-        let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
+    async fn large_messages_inside_a_frame_reserve() {
+        let memory = MemoryBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
         let large = [head(200 << 10), vec![7; 200 << 10]].concat();
         let whole = [head(1), vec![0; 1], large, head(2), vec![0; 2]].concat();
         let (mut arriving, _room) = RequestBody::new(body(vec![whole.clone()]), memory.clone());
@@ -302,8 +307,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_time_of_a_message_does_not_run_while_the_call_does_something_else() {
-        let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
+    async fn busy_calls_stop_the_arrival_clock() {
+        let memory = MemoryBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
         let pieces = vec![[head(1), vec![0; 1], head(100 << 10)].concat(), vec![7; 10]];
         let (mut arriving, _room) = RequestBody::new(body(pieces), memory.clone());
         frame(&mut arriving).await.expect("room");
@@ -315,8 +320,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_message_larger_than_all_room_passes_behind_a_smaller_one() {
-        let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
+    async fn the_largest_message_is_admitted_alone() {
+        let memory = MemoryBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
         let message = |bytes: usize| [head(bytes), vec![7; bytes]].concat();
         let pieces = vec![message(500 << 10), message(3 << 20)];
         let (mut arriving, _room) = RequestBody::new(body(pieces), memory.clone());

@@ -1,4 +1,4 @@
-//! Streams of requests, each of which gets one reply.
+//! The handling of streams of requests, in which each request gets one reply.
 
 use std::time::Duration;
 
@@ -10,31 +10,31 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status, Streaming};
 
-use super::admission::held;
+use super::admission::places_of;
 use super::caller::Callers;
-use super::status::{counted, status};
+use super::status::{counted_status, status};
 use crate::access::Access;
 
-/// The time limit of a request that was begun before the deadline of its stream: a little longer
-/// than a write may wait in the projector.
+/// The time limit of a request that began before the deadline of its stream. It is a little
+/// longer than a write may wait in the projector.
 const OUTCOME_WAIT: Duration = Duration::from_secs(12);
 
-/// The maximum number of replies that wait for a slow client.
+/// The maximum number of replies in the queue to a slow client.
 const REPLIES_WAITING: usize = 16;
 
 /// The stream of replies.
 pub(super) type Replies<T> = ReceiverStream<std::result::Result<T, Status>>;
 
-/// A handler of one kind of request stream.
+/// A handler of the requests of one stream.
 #[tonic::async_trait]
 pub(super) trait AsyncAnswer<Q, A> {
     /// Handles the next request and returns its reply.
     async fn answer(&mut self, access: &Access, request: Q) -> Result<A>;
 }
 
-/// Handles the requests of a stream in order. The first error ends the stream. After the deadline
-/// no further request is begun, but the end of a request in progress is awaited, so that its
-/// outcome is known.
+/// Handles the requests of a stream in order and returns the stream of replies. The first error
+/// ends the stream. After the deadline no further request begins. The end of a request in
+/// progress is awaited, so that its outcome is known.
 pub(super) fn answer<Q, A, F>(
     callers: &Callers,
     request: Request<Streaming<Q>>,
@@ -47,23 +47,23 @@ where
 {
     let (replies, stream) = tokio::sync::mpsc::channel(REPLIES_WAITING);
     let (env, access) = (callers.env.clone(), callers.of(&request)?);
-    let held = held(&request);
+    let held = places_of(&request);
     let deadline = timeout(request.metadata()).map(|timeout| Instant::now() + timeout);
     let mut requests = request.into_inner();
     let answering = async move {
         loop {
-            let Ok(request) = until(deadline, requests.next()).await else {
+            let Ok(request) = until_deadline(deadline, requests.next()).await else {
                 // The reader may have stopped.
-                let _ = replies.send(Err(status(nothing_begun()))).await;
+                let _ = replies.send(Err(status(deadline_error()))).await;
                 break;
             };
             let Some(request) = request else { break };
             let answer = match request {
                 Ok(request) => {
                     let until_known = deadline.map(|deadline| deadline + OUTCOME_WAIT);
-                    let answer = until(until_known, ask.answer(&access, request)).await;
-                    let answer = answer.unwrap_or_else(|_| Err(outcome_unknown()));
-                    answer.map_err(|error| counted(&access, error))
+                    let answer = until_deadline(until_known, ask.answer(&access, request)).await;
+                    let answer = answer.unwrap_or_else(|_| Err(unknown_outcome_error()));
+                    answer.map_err(|error| counted_status(&access, error))
                 }
                 Err(status) => Err(status),
             };
@@ -81,7 +81,8 @@ where
     Ok(ReceiverStream::new(stream))
 }
 
-async fn until<T>(
+/// Awaits a future until the deadline, or without a time limit if there is no deadline.
+async fn until_deadline<T>(
     deadline: Option<Instant>,
     work: impl Future<Output = T>,
 ) -> std::result::Result<T, Elapsed> {
@@ -91,18 +92,20 @@ async fn until<T>(
     }
 }
 
-fn nothing_begun() -> Error {
+/// Returns the error for a stream whose deadline has passed while no request was in progress.
+fn deadline_error() -> Error {
     let what = "the deadline of the stream has passed; all that it began is answered, and nothing else was done";
     Error::new(ErrorCode::Cancelled, what)
 }
 
-fn outcome_unknown() -> Error {
+/// Returns the error for a request that was in progress at the deadline and has not ended.
+fn unknown_outcome_error() -> Error {
     let what = "the deadline of the stream has passed; this request may have been carried out, or may be later";
     Error::new(ErrorCode::Cancelled, what).with_hint("look at the data before you write again")
 }
 
-/// Returns the time limit that a client sends with its stream; `None` if it is absent or
-/// unreadable.
+/// Returns the time limit that a client has sent in the metadata of its stream; `None` if it is
+/// absent or unreadable.
 fn timeout(metadata: &MetadataMap) -> Option<Duration> {
     let text = metadata.get("grpc-timeout")?.to_str().ok()?;
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;

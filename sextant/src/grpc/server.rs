@@ -1,4 +1,4 @@
-//! The assembly of a process's gRPC services.
+//! Assembles the gRPC services of a process's ports.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,25 +24,25 @@ use crate::auth::login_policy::LoginPolicy;
 use crate::flow::{CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES_MAX, STREAM_WINDOW_BYTES};
 use crate::wire::{PeerTrust, Peers, peer_service};
 
-/// The time after which an idle connection gets an HTTP/2 ping, so that a client that has vanished
-/// or is suspended does not keep its scans.
+/// The time after which an idle connection gets an HTTP/2 ping. A client that has vanished or is
+/// suspended does not answer, so its connection ends and its scans are released.
 const QUIET_MAX: Duration = Duration::from_secs(30);
-/// The time limit of a ping. It is long because a ping may queue after megabytes of rows on a slow
-/// line.
+/// The time limit for the answer to a ping. It is long because a ping may queue after megabytes
+/// of rows on a slow line.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// The maximum number of concurrent streams of one connection; the client waits with further
-/// streams.
+/// The maximum number of concurrent streams of one connection. A client waits before it opens
+/// further streams.
 const STREAMS_MAX: u32 = 200;
-/// The maximum number of concurrent streams of another process, which has some streams for each
-/// bucket and one for each call.
+/// The maximum number of concurrent streams of a connection of another process. Such a process
+/// has some streams for each bucket and one for each call.
 const PEER_STREAMS_MAX: u32 = 64 << 10;
 /// The number of streams that the server resets on a connection before it closes the connection.
-/// The library never forgets a reset, and also counts pieces of messages that arrive after the end
-/// of their call.
+/// The HTTP/2 library counts each reset for ever, and also counts parts of messages that arrive
+/// after the end of their call.
 const LOCAL_RESETS_MAX: usize = 1024;
-/// The number of streams that a client may open and reset before the server accepts them; with
-/// more, the connection is closed (CVE-2023-44487).
+/// The number of streams that a client may open and reset before the server accepts them. If a
+/// client exceeds it, the connection is closed (CVE-2023-44487).
 const PENDING_RESETS_MAX: usize = 20;
 
 /// Sets the size limits of received and sent messages; tonic has no limit for sent messages.
@@ -73,8 +73,8 @@ macro_rules! reflection {
     }};
 }
 
-/// Returns the services of a port for other processes: Raft, proposals, streams, shard scans. A
-/// port for users never has them.
+/// Returns the services of a port for other processes: Raft, proposals, streams of changes, shard
+/// scans. A port for users never has these services.
 pub fn peer_services(peers: Arc<Peers>, trust: PeerTrust) -> Router {
     let health = tonic_health::server::health_reporter().1;
     let (v1, v1alpha) = reflection!(PEER_DESCRIPTORS);
@@ -86,8 +86,9 @@ pub fn peer_services(peers: Arc<Peers>, trust: PeerTrust) -> Router {
         .add_service(peer_service(peers, trust))
 }
 
-/// Returns the services of a port for users. All but health need a principal. Calls of health keep
-/// their connection open too, because a channel may make no other calls for a long time.
+/// Returns the services of a port for users. All services except health need a principal. Calls
+/// of the health service keep their connection open too, because a client may make no other calls
+/// for a long time.
 pub fn services(provider: Arc<dyn AccessProvider>, doors: &Arc<LoginPolicy>, env: Env) -> Router {
     let transactions = Arc::new(Transactions::new(&env, OPEN_MAX));
     let callers = Callers { provider, doors: Arc::clone(doors), env };
@@ -102,7 +103,7 @@ pub fn services(provider: Arc<dyn AccessProvider>, doors: &Arc<LoginPolicy>, env
         HealthService::server(&names, doors.flow()).accept_compressed(CompressionEncoding::Gzip);
     let (v1, v1alpha) = reflection!(DESCRIPTORS);
     user_server()
-        .add_service(AdmittedService::open(health))
+        .add_service(AdmittedService::new_public(health))
         .add_service(AdmittedService::new(v1, doors))
         .add_service(AdmittedService::new(v1alpha, doors))
         .add_service(AdmittedService::new(limits!(admin), doors))
@@ -114,7 +115,7 @@ fn name_of<S: NamedService>(_: &S) -> &'static str {
     S::NAME
 }
 
-/// Returns the server of a port for users.
+/// Returns a gRPC server with the settings of a port for users.
 fn user_server() -> Server {
     server(QUIET_MAX, ANSWER_WITHIN)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
@@ -122,7 +123,8 @@ fn user_server() -> Server {
         .max_concurrent_streams(STREAMS_MAX)
 }
 
-/// Returns a server with all limits set, because the library has no limit for some by default.
+/// Returns a gRPC server with all limits set explicitly, because for some the library has no
+/// limit by default.
 fn server(quiet_max: Duration, answer_within: Duration) -> Server {
     Server::builder()
         .http2_max_header_list_size(HEADER_LIST_BYTES_MAX)

@@ -5,14 +5,14 @@ use tonic::{Code, Status};
 
 use crate::access::Access;
 
-/// Converts an error to a gRPC status and counts it.
-pub(super) fn counted(access: &Access, error: Error) -> Status {
+/// Converts an error to a gRPC status and counts the error.
+pub(super) fn counted_status(access: &Access, error: Error) -> Status {
     access.note_error(error.code.sqlstate());
     status(error)
 }
 
-/// Converts an error to a gRPC status. The code tells the client how to react; the metadata
-/// contains the SQLSTATE under `sqlstate`.
+/// Converts an error to a gRPC status. The status code tells the client how to react. The
+/// metadata contains the SQLSTATE as `sqlstate`.
 pub(super) fn status(error: Error) -> Status {
     let code = match (error.code, error.code.kind()) {
         (ErrorCode::Unknown | ErrorCode::UnknownColumn | ErrorCode::UnknownSetting, _) => {

@@ -1,4 +1,4 @@
-//! The calls of transactions: Begin, Mutations, Commit and Abort.
+//! The gRPC calls of transactions: Begin, Mutations, Commit and Abort.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use super::request_streams::AsyncAnswer;
 use super::transactions::{Transactions, idle_timeout};
 use crate::access::Access;
 
-/// The calls of transactions, for one principal.
-pub(super) struct Transact {
+/// The handler of transaction calls for one principal.
+pub(super) struct TransactionCalls {
     pub(super) access: Access,
     pub(super) env: Env,
     pub(super) transactions: Arc<Transactions>,
 }
 
-impl Transact {
+impl TransactionCalls {
     /// Begins a transaction. `from` is the address of its client, as text for people.
     pub(super) async fn begin(
         &self,
@@ -42,15 +42,15 @@ impl Transact {
         let begun =
             self.transactions.begin((principal.clone(), owner), changes, bucket, idle_max)?;
         let epoch = match request.snapshot {
-            true => Some(self.pinned(&begun).await?.0),
+            true => Some(self.lease_epoch(&begun).await?.0),
             false => None,
         };
         Ok(BeginReply { transaction: begun.number().0, epoch })
     }
 
-    /// Leases the epoch of a transaction that has just begun. If this fails, the transaction ends,
-    /// since its client does not know its number yet.
-    async fn pinned(&self, begun: &OpenTransaction) -> Result<proto::model::ids::Epoch> {
+    /// Leases an epoch for a transaction that has just begun. If this fails, the transaction
+    /// ends, since its client does not know its number yet.
+    async fn lease_epoch(&self, begun: &OpenTransaction) -> Result<proto::model::ids::Epoch> {
         let pinned = begun.pin(&self.access).await;
         if pinned.is_err() {
             begun.abort().await?;
@@ -59,11 +59,13 @@ impl Transact {
         pinned
     }
 
+    /// Returns the principal's transaction with a number.
     fn find(&self, number: u64) -> Result<Arc<OpenTransaction>> {
         self.transactions.find(TransactionId(number), self.access.principal())
     }
 
-    /// Commits a transaction, in a task that keeps the places `held` of the call.
+    /// Commits a transaction in a separate task. `held` contains the counts and the memory that
+    /// the call has taken; the task gives them back at its end.
     pub(super) async fn commit(
         &self,
         request: CommitRequest,
@@ -88,7 +90,7 @@ impl Transact {
         Ok(CommitReply { affected, write_position: positions.join(" ") })
     }
 
-    /// Rolls a transaction back.
+    /// Rolls back a transaction.
     pub(super) async fn abort(&self, request: AbortRequest) -> Result<AbortReply> {
         let transaction = self.find(request.transaction)?;
         let aborted = transaction.abort().await;
@@ -97,8 +99,8 @@ impl Transact {
     }
 }
 
-/// Returns an embedded bucket by its name; an error for any other bucket, whose documents a
-/// transaction cannot change.
+/// Returns the embedded bucket with a name. Returns an error for any other bucket, since a
+/// transaction cannot change its documents.
 async fn embedded(access: &Access, name: &str) -> Result<Arc<BucketInfo>> {
     let bucket = access.bucket(name).await?;
     if bucket.source == SourceKind::Embedded {
@@ -110,20 +112,22 @@ async fn embedded(access: &Access, name: &str) -> Result<Arc<BucketInfo>> {
     ))
 }
 
-/// The state of a stream of mutations.
-pub(super) struct Mutations {
+/// The handler of a stream of mutations in transactions.
+pub(super) struct MutationHandler {
     env: Env,
     transactions: Arc<Transactions>,
-    /// The transaction of the previous requests; later requests may omit it.
+    /// The transaction of the previous request; later requests may omit its number.
     known: Option<Arc<OpenTransaction>>,
 }
 
-impl Mutations {
-    /// Returns the state of a stream that begins.
+impl MutationHandler {
+    /// Returns the handler of a new stream.
     pub(super) fn new(env: Env, transactions: Arc<Transactions>) -> Self {
         Self { env, transactions, known: None }
     }
 
+    /// Returns the transaction of a request: the one with `number`, or that of the previous
+    /// request.
     fn transaction(&mut self, access: &Access, number: u64) -> Result<Arc<OpenTransaction>> {
         match &self.known {
             Some(known) if number == 0 || number == known.number().0 => Ok(Arc::clone(known)),
@@ -141,7 +145,7 @@ impl Mutations {
 }
 
 #[tonic::async_trait]
-impl AsyncAnswer<MutationsRequest, MutationsReply> for Mutations {
+impl AsyncAnswer<MutationsRequest, MutationsReply> for MutationHandler {
     async fn answer(
         &mut self,
         access: &Access,

@@ -19,27 +19,31 @@ use super::open_transaction::OpenTransaction;
 use crate::access::BucketTransaction;
 use crate::principal::Principal;
 
-/// The maximum number of open transactions in this process: as many as a bucket allows.
+/// The maximum number of open transactions in this process, which is also the maximum of a
+/// bucket.
 pub(super) const OPEN_MAX: usize = 1_000;
-/// The maximum number of ended transactions that are remembered. The reply of each commit has a
-/// position for each vbucket that it changed.
+/// The maximum number of ended transactions that are remembered. The limit is low because the
+/// reply of a commit has a position for each changed vbucket.
 const ENDED_MAX: usize = 256;
-/// The interval between two searches for idle transactions: much shorter than a sensible time-out.
+/// The interval between two searches for idle transactions. It is much shorter than a sensible
+/// time-out.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
-/// The default idle time-out of a transaction, equal to that of SQL sessions.
+/// The default idle time-out of a transaction, the same as for SQL sessions.
 const IDLE_DEFAULT: Duration = Duration::from_secs(300);
-/// The maximum idle time-out, since a transaction holds an epoch and memory.
+/// The maximum idle time-out of a transaction. It is limited because a transaction keeps an epoch
+/// readable and takes memory.
 const IDLE_MAX: Duration = Duration::from_secs(3600);
 
 /// The transactions that gRPC clients have begun in this process.
 pub(super) struct Transactions {
-    known: Arc<Mutex<KnownTransaction>>,
+    known: Arc<Mutex<KnownTransactions>>,
     /// The task that ends idle transactions.
     _sweeper: Task,
 }
 
+/// The open and the remembered transactions by number.
 #[derive(Default)]
-struct KnownTransaction {
+struct KnownTransactions {
     all: BTreeMap<TransactionId, Arc<OpenTransaction>>,
     /// The numbers of the remembered ended transactions, oldest first.
     ended: VecDeque<TransactionId>,
@@ -47,24 +51,24 @@ struct KnownTransaction {
 }
 
 impl Transactions {
-    /// Returns a set without transactions, for at most `open_max` open ones.
+    /// Returns an empty set for at most `open_max` open transactions.
     pub(super) fn new(env: &Env, open_max: usize) -> Self {
         let known =
-            Arc::new(Mutex::new(KnownTransaction { open_max, ..KnownTransaction::default() }));
+            Arc::new(Mutex::new(KnownTransactions { open_max, ..KnownTransactions::default() }));
         let swept = Arc::clone(&known);
         let sweep = move || {
             let swept = Arc::clone(&swept);
             async move {
                 loop {
                     tokio::time::sleep(SWEEP_EVERY).await;
-                    lock(&swept).sweep(Instant::now());
+                    lock(&swept).end_idle(Instant::now());
                 }
             }
         };
         Self { known, _sweeper: env.spawn_restarted("idle transactions", sweep) }
     }
 
-    /// Remembers a transaction that begins. `principal` is the sender, with a text about it for
+    /// Creates and stores a new transaction. `principal` is the sender, with a text about it for
     /// people.
     pub(super) fn begin(
         &self,
@@ -78,7 +82,8 @@ impl Transactions {
         Ok(begun)
     }
 
-    /// Returns the transaction of a principal with this number. It may have ended a short time ago.
+    /// Returns the transaction with a number if it belongs to a principal. It may have ended a
+    /// short time ago.
     pub(super) fn find(
         &self,
         number: TransactionId,
@@ -95,16 +100,17 @@ impl Transactions {
         })
     }
 
-    /// Records that a transaction has ended, if it has. An ended transaction is forgotten when
-    /// [`ENDED_MAX`] others have ended later.
+    /// Records the end of a transaction if it has ended. An ended transaction is forgotten after
+    /// [`ENDED_MAX`] others have ended.
     pub(super) fn note_end(&self, transaction: &OpenTransaction) {
         if transaction.has_ended() {
-            lock(&self.known).ended(transaction.number());
+            lock(&self.known).remember_ended(transaction.number());
         }
     }
 }
 
-impl KnownTransaction {
+impl KnownTransactions {
+    /// Adds a transaction; an error if too many are open.
     fn add(&mut self, begun: Arc<OpenTransaction>) -> Result<()> {
         if self.all.len() - self.ended.len() >= self.open_max {
             let what = format!(
@@ -122,14 +128,17 @@ impl KnownTransaction {
         Ok(())
     }
 
-    fn sweep(&mut self, now: Instant) {
+    /// Rolls back idle transactions, and adds all that have ended to the remembered ones.
+    fn end_idle(&mut self, now: Instant) {
         let open = self.all.values();
         open.clone().for_each(|transaction| transaction.end_if_idle(now));
         let ended: Vec<_> = open.filter(|one| one.has_ended()).map(|one| one.number()).collect();
-        ended.into_iter().for_each(|number| self.ended(number));
+        ended.into_iter().for_each(|number| self.remember_ended(number));
     }
 
-    fn ended(&mut self, number: TransactionId) {
+    /// Adds a transaction to the remembered ended ones, and forgets the oldest if there are too
+    /// many.
+    fn remember_ended(&mut self, number: TransactionId) {
         if !self.all.contains_key(&number) || self.ended.contains(&number) {
             return;
         }
@@ -141,7 +150,8 @@ impl KnownTransaction {
     }
 }
 
-/// Returns the idle time-out of a request; an error if it is too long.
+/// Returns the idle time-out of a request: `ms`, or the default for 0. Returns an error if it is
+/// too long.
 pub(super) fn idle_timeout(ms: u64) -> Result<Duration> {
     match Duration::from_millis(ms) {
         Duration::ZERO => Ok(IDLE_DEFAULT),

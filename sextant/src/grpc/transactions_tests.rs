@@ -5,7 +5,7 @@ use proto::model::bucket::SourceKind;
 use proto::model::cut::WritePosition;
 use proto::model::ids::{BucketId, Epoch, NodeId, TransactionPlace, UserId};
 use proto::rpc::api::{CheckedWrites, Decision, Write, WriteKind, WriteReply};
-use proto::rpc::scan::OwnView;
+use proto::rpc::scan::UncommittedView;
 
 use super::*;
 use crate::grpc::open_transaction::WriteResult;
@@ -47,9 +47,9 @@ impl BucketTransaction for Scripted {
         &self.bucket
     }
 
-    fn own(&self) -> Option<OwnView> {
+    fn own_changes(&self) -> Option<UncommittedView> {
         let place = *lock(&self.place);
-        (place.0 > 0).then_some(OwnView { transaction: self.id, place })
+        (place.0 > 0).then_some(UncommittedView { transaction: self.id, place })
     }
 
     async fn write(&self, _: Option<Epoch>, writes: CheckedWrites) -> Result<u64> {
@@ -63,7 +63,7 @@ impl BucketTransaction for Scripted {
         Ok(affected)
     }
 
-    async fn back_to(&self, place: TransactionPlace) -> Result<()> {
+    async fn rollback_to(&self, place: TransactionPlace) -> Result<()> {
         self.told.back_to.store(place.0, Ordering::Relaxed);
         lock(&self.place).0 += 1;
         Ok(())

@@ -1,4 +1,4 @@
-//! The sender of an HTTP request.
+//! Extractors that determine the sender of an HTTP request.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use proto::{Error, ErrorCode};
 
-use crate::audit::Door;
+use crate::audit::PortProtocol;
 use crate::auth::link::Link;
-use crate::auth::login_policy::{Greeting, LoginPolicy};
+use crate::auth::login_policy::{LoginPolicy, LoginStep};
 use crate::flow::{StatementPlace, Work};
 use crate::limited::PeerInfo;
 use crate::principal::Principal;
-use crate::status::render::exposition::Exposition;
+use crate::status::render::exposition::MetricsFormat;
 
-/// A request whose sender is not admitted.
+/// A refusal of a request whose sender is not admitted, with the error.
 #[derive(Debug)]
 pub struct RefusedCaller(Error);
 
@@ -36,7 +36,7 @@ impl IntoResponse for RefusedCaller {
     }
 }
 
-/// The sender of a request for metrics, with a place until the answer.
+/// The sender of a request for metrics. The request counts as running work until its answer.
 pub struct MetricsSender {
     /// The sender.
     pub principal: Principal,
@@ -45,10 +45,10 @@ pub struct MetricsSender {
     _place: StatementPlace,
 }
 
-/// The sender of a request that needs no log-in.
+/// The sender of a request that needs no log-in, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 pub struct PublicSender {
-    /// True if the request would be admitted where a log-in is needed.
+    /// True if the request would also be admitted by a route that needs a log-in.
     pub is_let_in: bool,
 }
 
@@ -56,12 +56,14 @@ impl<S: Send + Sync> FromRequestParts<S> for PublicSender {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let Ok((doors, link)) = door(parts) else { return Ok(Self { is_let_in: false }) };
+        let Ok((doors, link)) = policy_and_link(parts) else {
+            return Ok(Self { is_let_in: false });
+        };
         let credentials = credentials(parts);
         let is_let_in = match credentials.is_some() || link.certificate().is_some() {
-            true => doors.bearer(&link, Door::Http, credentials).is_ok(),
+            true => doors.request_principal(&link, PortProtocol::Http, credentials).is_ok(),
             // A probe without credentials is no failed log-in.
-            false => doors.greet(&link) == Ok(Greeting::Trusted),
+            false => doors.greet(&link) == Ok(LoginStep::Trusted),
         };
         Ok(Self { is_let_in })
     }
@@ -87,12 +89,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Principal {
     type Rejection = RefusedCaller;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RefusedCaller> {
-        let (doors, link) = door(parts)?;
-        doors.bearer(&link, Door::Http, credentials(parts)).map_err(RefusedCaller)
+        let (doors, link) = policy_and_link(parts)?;
+        doors
+            .request_principal(&link, PortProtocol::Http, credentials(parts))
+            .map_err(RefusedCaller)
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Exposition {
+impl<S: Send + Sync> FromRequestParts<S> for MetricsFormat {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
@@ -101,8 +105,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Exposition {
     }
 }
 
-/// Returns the login policy of a request's port, and its connection.
-fn door(parts: &Parts) -> Result<(&LoginPolicy, Link), RefusedCaller> {
+/// Returns the login policy of a request's port, and the link of the request's connection.
+fn policy_and_link(parts: &Parts) -> Result<(&LoginPolicy, Link), RefusedCaller> {
     let (doors, peer) =
         (parts.extensions.get::<Arc<LoginPolicy>>(), parts.extensions.get::<PeerInfo>());
     match (doors, peer) {
@@ -111,6 +115,7 @@ fn door(parts: &Parts) -> Result<(&LoginPolicy, Link), RefusedCaller> {
     }
 }
 
+/// Returns the value of the header `Authorization`.
 fn credentials(parts: &Parts) -> Option<&[u8]> {
     parts.headers.get(header::AUTHORIZATION).map(|value| value.as_bytes())
 }

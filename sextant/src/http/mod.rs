@@ -1,4 +1,5 @@
-//! The HTTP ports: `/status` as JSON, `/metrics` in the OpenMetrics text format, `/healthz`; `/readyz` where statements run.
+//! The HTTP ports. All have `/status` as JSON, `/metrics` in the OpenMetrics text format, and
+//! `/healthz`. The port of a process that runs statements also has `/readyz`.
 
 mod caller;
 mod readiness;

@@ -1,5 +1,6 @@
-//! The answer of `/readyz`. Any client may request it, so the answer is cached for a short time and
-//! computed by one request at a time, so that unknown clients cannot overload the coordinators.
+//! The cached answer of `/readyz`. Any client may send this request. The answer is cached for a
+//! short time, and only one request at a time computes it, so that unknown clients cannot
+//! overload the coordinators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +11,11 @@ use tokio::time::Instant;
 /// The time for which an answer is cached.
 const KEPT_FOR: Duration = Duration::from_secs(1);
 
-/// The cached answer; clones share it.
+/// The cached answer of `/readyz`. Clones share it.
 #[derive(Clone, Default)]
 pub(super) struct Readiness(Arc<Mutex<Option<CachedReason>>>);
 
+/// The answer, with the time at which it was computed.
 struct CachedReason {
     at: Instant,
     /// The reason why statements cannot succeed; `None` if they can.
@@ -21,7 +23,7 @@ struct CachedReason {
 }
 
 impl Readiness {
-    /// Returns the cached answer if it is new enough; otherwise computes it.
+    /// Returns the cached answer if it is new enough. Otherwise computes a new answer.
     pub(super) async fn get(
         &self,
         find_out: impl Future<Output = Option<String>>,
@@ -45,7 +47,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn many_requests_ask_one_question_a_second() {
+    async fn readiness_is_asked_once_a_second() {
         let (readiness, asked) = (Readiness::default(), AtomicU32::new(0));
         let ask = || {
             readiness.get(async {

@@ -1,5 +1,5 @@
-//! The HTTP port of a role without ports for users: `/healthz`, `/metrics` and `/status` of this
-//! process only.
+//! The HTTP routes of a role without ports for users: `/healthz`, `/metrics` and `/status`. They
+//! show only this process.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use super::routes::page;
 use crate::process_figures::OwnProcess;
 use crate::status::render::{
-    exposition::Exposition,
+    exposition::MetricsFormat,
     metrics::{self, OwnFigures},
 };
 
-/// The service that a process with one role runs.
+/// The service of a process that has one role.
 #[derive(Clone)]
 pub enum RoleService {
     /// The coordinator member of the process.
@@ -28,12 +28,12 @@ pub enum RoleService {
     Indexer(Arc<indexer::Indexer>),
 }
 
-/// The sources of the HTTP port's answers.
+/// The sources of the values that the HTTP port of a role shows.
 #[derive(Clone)]
 pub struct RoleStatusSources {
     /// The node of the process.
     pub node: NodeInfo,
-    /// The source of the process's own metrics.
+    /// The source of the figures of the operating system about this process.
     pub process: OwnProcess,
     /// The service that the process runs.
     pub service: RoleService,
@@ -49,6 +49,7 @@ pub fn role_routes(observed: RoleStatusSources) -> Router {
         .with_state(observed)
 }
 
+/// Answers `/status`.
 async fn status(State(observed): State<RoleStatusSources>) -> Json<Value> {
     let RoleStatusSources { node, process, service } = observed;
     let service = match service {
@@ -66,7 +67,8 @@ async fn status(State(observed): State<RoleStatusSources>) -> Json<Value> {
     }))
 }
 
-async fn own_metrics(form: Exposition, State(observed): State<RoleStatusSources>) -> Response {
+/// Answers `/metrics`.
+async fn own_metrics(form: MetricsFormat, State(observed): State<RoleStatusSources>) -> Response {
     let mut own = OwnFigures { process: observed.process.figures(), ..OwnFigures::default() };
     match &observed.service {
         RoleService::Coordinator(member) => own.coordinator = member.status().await.ok(),

@@ -1,8 +1,10 @@
-//! The routes: `/status` as JSON, `/metrics`, `/healthz`, `/readyz`.
+//! The HTTP routes of a process with ports for users: `/status` as JSON, `/metrics`, `/healthz`,
+//! `/readyz`.
 //!
-//! A process whose service has stopped ends, so a process that answers `/healthz` is healthy. A
-//! process is ready (`/readyz`) when it can run statements: a coordinator leads, and a projector
-//! and an indexer are registered. These two routes need no log-in.
+//! If the service of a process stops, the process ends. A process that answers `/healthz` is
+//! therefore healthy. A process is ready (`/readyz`) when it can run statements, that is, when a
+//! coordinator leads, and a projector and an indexer are registered. The routes `/healthz` and
+//! `/readyz` need no log-in.
 
 use std::fmt;
 
@@ -18,7 +20,7 @@ use super::caller::{MetricsSender, PublicSender};
 use super::readiness::Readiness;
 use super::status_sources::StatusSources;
 use crate::auth::login_policy::LoginPolicy;
-use crate::status::render::{exposition::Exposition, metrics};
+use crate::status::render::{exposition::MetricsFormat, metrics};
 
 /// Returns the HTTP routes of a process with ports for users.
 pub fn routes(observed: StatusSources) -> Router {
@@ -31,6 +33,7 @@ pub fn routes(observed: StatusSources) -> Router {
         .with_state(observed)
 }
 
+/// Answers `/healthz`.
 async fn healthz(asker: PublicSender, State(observed): State<StatusSources>) -> Response {
     if observed.router.catalog().cas == 0 {
         return unavailable(
@@ -41,6 +44,7 @@ async fn healthz(asker: PublicSender, State(observed): State<StatusSources>) -> 
     "ok\n".into_response()
 }
 
+/// Answers `/readyz`.
 async fn readyz(
     asker: PublicSender,
     Extension(doors): Extension<Arc<LoginPolicy>>,
@@ -56,20 +60,22 @@ async fn readyz(
     }
 }
 
-/// Returns the answer of a process that cannot serve now. Only admitted clients see the reason.
+/// Returns the answer of a process that cannot run statements now. Only admitted clients see the
+/// reason.
 fn unavailable(asker: PublicSender, why: &str) -> Response {
     let why = if asker.is_let_in { format!("{why}\n") } else { "unavailable\n".to_owned() };
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
 }
 
-/// Returns the answer with metrics in a text format.
-pub(super) fn page(form: Exposition, text: Result<String, fmt::Error>) -> Response {
+/// Returns an answer that contains metrics in a text format.
+pub(super) fn page(form: MetricsFormat, text: Result<String, fmt::Error>) -> Response {
     match text {
         Ok(text) => ([(header::CONTENT_TYPE, form.content_type())], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 
+/// Answers `/status` for a principal.
 async fn status(visitor: MetricsSender, State(observed): State<StatusSources>) -> Response {
     match observed.status(visitor.principal.clone()).await {
         Ok(status) => Json(status).into_response(),
@@ -87,12 +93,13 @@ fn refusal(error: &Error) -> Response {
     (status, format!("{error}\n")).into_response()
 }
 
+/// Answers `/metrics` for a principal.
 async fn metrics(
     visitor: MetricsSender,
-    form: Exposition,
+    form: MetricsFormat,
     State(observed): State<StatusSources>,
 ) -> Response {
-    let own = observed.own(&visitor.doors);
+    let own = observed.own_figures(&visitor.doors);
     let status = match observed.status(visitor.principal.clone()).await {
         Ok(status) => status,
         Err(error) => return refusal(&error),

@@ -1,4 +1,4 @@
-//! The HTTP server for users, which limits the number of connections and the time of each.
+//! The HTTP server for users. It limits the number of connections and the duration of each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,21 +23,21 @@ use crate::limited::{LimitedConnection, LimitedConnections};
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 /// The time limit for the answer to a request.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// The time limit of a connection, so that a client that reads slowly cannot keep its place.
+/// The time limit of a connection. It ends the connections of clients that read slowly.
 const CONNECTION_WITHIN: Duration = Duration::from_secs(600);
-/// The maximum number of bytes of a connection that are read ahead; it also limits the headers of a
-/// request.
+/// The maximum number of bytes of a connection that are read ahead. It also limits the size of a
+/// request's headers.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 
-/// Serves the routes until the future is dropped, which ends all connections. Returns the reason if
-/// the listener fails.
+/// Serves the routes until the future is dropped, which ends all connections. If the listener
+/// fails, returns the reason.
 pub async fn serve(
     mut connections: LimitedConnections,
     routes: Router,
     doors: Arc<LoginPolicy>,
     env: Env,
 ) -> String {
-    let routes = routes.layer(from_fn(bounded)).layer(Extension(doors));
+    let routes = routes.layer(from_fn(limit_request)).layer(Extension(doors));
     let stop = CancellationToken::new();
     let _ends_connections = stop.clone().drop_guard();
     while let Some(accepted) = connections.next().await {
@@ -54,6 +54,7 @@ pub async fn serve(
     "its listening socket was closed".to_owned()
 }
 
+/// Serves one connection until its end or its time limit.
 async fn connection(accepted: LimitedConnection, routes: Router) {
     let service = routes.layer(Extension(accepted.connect_info()));
     let serving = http1::Builder::new()
@@ -65,8 +66,8 @@ async fn connection(accepted: LimitedConnection, routes: Router) {
     let _ended = tokio::time::timeout(CONNECTION_WITHIN, serving).await;
 }
 
-/// Refuses requests with a body, which no route reads, and ends answers after the time limit.
-async fn bounded(request: Request, next: Next) -> Response {
+/// Refuses a request with a body, which no route reads. Ends the answer after the time limit.
+async fn limit_request(request: Request, next: Next) -> Response {
     let headers = request.headers();
     let length = headers.get(header::CONTENT_LENGTH).map(|length| length.as_bytes());
     let has_body = headers.contains_key(header::TRANSFER_ENCODING);

@@ -1,4 +1,4 @@
-//! The sources of the values that the HTTP port shows.
+//! The sources of the values that the HTTP port for users shows.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -14,7 +14,7 @@ use crate::auth::login_policy::LoginPolicy;
 use crate::backend::Counters;
 use crate::principal::Principal;
 use crate::process_figures::OwnProcess;
-use crate::status::render::metrics::{DoorFigures, OwnFigures};
+use crate::status::render::metrics::{LoginFigures, OwnFigures};
 use crate::status::{ProcessStatus, Status, WorkStatus, cluster_status};
 
 /// The time limit for the answer of a coordinator.
@@ -23,7 +23,8 @@ const READY_WAIT: Duration = Duration::from_secs(2);
 /// The sources of `/status` and `/metrics`.
 #[derive(Clone)]
 pub struct StatusSources {
-    /// The access of each principal, which shows what the principal may see of the cluster.
+    /// The source of the access of each principal, which shows what the principal may see of the
+    /// cluster.
     pub provider: Arc<dyn AccessProvider>,
     /// The router of this process.
     pub router: Arc<Router>,
@@ -33,7 +34,7 @@ pub struct StatusSources {
     pub projectors: Vec<Weak<projector::Projector>>,
     /// The counters of the SQL and gRPC ports.
     pub counters: Arc<Counters>,
-    /// The source of the process's own metrics.
+    /// The source of the figures of the operating system about this process.
     pub process: OwnProcess,
 }
 
@@ -61,10 +62,10 @@ impl StatusSources {
         }
     }
 
-    /// Returns the metrics of this process alone, without dropped indexes.
-    pub(super) fn own(&self, doors: &LoginPolicy) -> OwnFigures {
+    /// Returns the metrics of this process alone, without those of dropped indexes.
+    pub(super) fn own_figures(&self, doors: &LoginPolicy) -> OwnFigures {
         let flow = doors.flow();
-        let doors = DoorFigures {
+        let doors = LoginFigures {
             refusals: flow.refusals.by_setting().collect(),
             failed_logins: flow.failed_logins.load(Ordering::Relaxed),
             certificate_seconds_left: doors.certificate_seconds_left(),
@@ -81,8 +82,8 @@ impl StatusSources {
         }
     }
 
-    /// Returns the status of this process and of the cluster; an error if the principal may not see
-    /// it.
+    /// Returns the status of this process and of the cluster. Returns an error if the principal
+    /// may not see it.
     pub(super) async fn status(&self, principal: Principal) -> Result<Status> {
         let access = self.provider.access_of(principal);
         let cluster = cluster_status(&access, Some(FigureKind::Cluster)).await?;

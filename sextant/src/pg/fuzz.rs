@@ -1,5 +1,6 @@
-//! Entry points for fuzzers: the bytes of a client in each stage of a connection. They must be
-//! accepted or refused without a panic, and with memory in proportion to their number.
+//! Entry points for fuzzers of the SQL port: the bytes that a client sends in each stage of a
+//! connection. The bytes must be accepted or refused without a panic, and the memory must be in
+//! proportion to their number.
 
 use std::cell::OnceCell;
 use std::io;
@@ -18,8 +19,8 @@ use proto::rpc::rows::Row;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::Runtime;
 
-use super::copy::lines::Pieces;
-use super::memory::{Memory, MemoryAccess};
+use super::copy::lines::PieceBuffer;
+use super::memory::{MemoryAccess, MemoryCluster};
 use super::message::conn::Conn;
 use super::message::frame;
 use super::message::types::parameter;
@@ -33,23 +34,25 @@ use crate::rows::entry::EntryPrinter;
 use crate::rows::format::Format;
 use crate::sql::plan::Cell;
 
-/// The time limit of a session, since some statements wait for an event that never happens.
+/// The time limit of a session. Some statements would otherwise wait for an event that never
+/// happens.
 const SESSION_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// A socket whose input is given and arrives in pieces, as from a network. Output is discarded.
-struct Given<'a> {
+/// A socket with given input, which arrives in parts of different lengths, as from a network.
+/// Output is discarded.
+struct GivenInput<'a> {
     input: &'a [u8],
-    /// The state of the generator of the pieces' lengths.
+    /// The state of the generator of the lengths of these parts.
     state: u32,
 }
 
-impl<'a> Given<'a> {
+impl<'a> GivenInput<'a> {
     fn new(input: &'a [u8]) -> Self {
         Self { input, state: crc32c::crc32c(input) | 1 }
     }
 }
 
-impl AsyncRead for Given<'_> {
+impl AsyncRead for GivenInput<'_> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -68,7 +71,7 @@ impl AsyncRead for Given<'_> {
     }
 }
 
-impl AsyncWrite for Given<'_> {
+impl AsyncWrite for GivenInput<'_> {
     fn poll_write(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -91,7 +94,7 @@ impl AsyncWrite for Given<'_> {
 pub fn startup(data: &[u8]) {
     let Some((first, data)) = data.split_first() else { return };
     let choices = [Encryption::Absent, Encryption::Offered, Encryption::Present];
-    let mut conn = Conn::new(Given::new(data));
+    let mut conn = Conn::new(GivenInput::new(data));
     let begun = startup::begin(&mut conn, choices[usize::from(first % 3)]).now_or_never();
     if let Some(Ok(Start::Session(parameters))) = begun {
         let mut settings = Settings::default();
@@ -118,7 +121,7 @@ pub fn login(users: &Users, data: &[u8]) {
     }
 }
 
-/// Decodes one message of a session: a byte for its type, then its body.
+/// Decodes one message of a session. The first byte of `data` is its type, the rest its body.
 pub fn message(data: &[u8]) {
     let Some((kind, body)) = data.split_first() else { return };
     let mut message = BytesMut::new();
@@ -126,6 +129,7 @@ pub fn message(data: &[u8]) {
     let _ = frame::decode(message);
 }
 
+/// Appends a message of a client.
 fn put_message(out: &mut BytesMut, kind: u8, body: &[u8]) {
     out.put_u8(kind);
     out.put_u32(body.len() as u32 + 4);
@@ -162,7 +166,7 @@ pub fn parameter_value(data: &[u8]) {
 /// Processes the data of a COPY in messages, whose size the first byte chooses.
 pub fn copy_lines(data: &[u8]) {
     let Some((first, data)) = data.split_first() else { return };
-    let mut pieces = Pieces::default();
+    let mut pieces = PieceBuffer::default();
     for message in data.chunks(1 + 16 * usize::from(*first)) {
         pieces.push(message);
         while let Some(piece) = pieces.next() {
@@ -176,8 +180,9 @@ pub fn copy_lines(data: &[u8]) {
     assert!(rest.lines as usize <= data.len() + 1, "{} lines of {} bytes", rest.lines, data.len());
 }
 
-/// Prints a row whose entry and included values come from another process. The first byte is the
-/// length of the entry; the second chooses the directions of its key parts.
+/// Prints a row whose entry and included values come from another process. The first byte of
+/// `data` is the length of the entry; the second one chooses which parts of the key are
+/// descending.
 pub fn printed_row(data: &[u8]) {
     let Some((&[length, directions], data)) = data.split_first_chunk() else { return };
     let (entry, include) = data.split_at(usize::from(length).min(data.len()));
@@ -210,9 +215,10 @@ pub fn session(data: &[u8]) {
         0 => input.extend_from_slice(data),
         _ => put_messages(&mut input, data),
     }
-    WORLD.with(|world| world.get_or_init(World::new).run(&input));
+    WORLD.with(|world| world.get_or_init(FuzzCluster::new).run(&input));
 }
 
+/// Appends messages; `data` contains the type, a length of two bytes, and the body of each.
 fn put_messages(out: &mut BytesMut, mut data: &[u8]) {
     while let Some((&[kind, high, low], rest)) = data.split_first_chunk() {
         let length = usize::from(u16::from_be_bytes([high, low])).min(rest.len());
@@ -231,17 +237,18 @@ const SETUP: &[u8] = b"CREATE BUCKET b WITH (vbuckets = 4); \
     ('2', '{\"country\":\"AT\",\"name\":\"Wien\",\"tags\":[\"a\",\"b\"]}')\0";
 
 thread_local! {
-    static WORLD: OnceCell<World> = const { OnceCell::new() };
+    static WORLD: OnceCell<FuzzCluster> = const { OnceCell::new() };
 }
 
-struct World {
+/// A cluster in memory with the buckets and indexes of `SETUP`, and what a session needs.
+struct FuzzCluster {
     runtime: Runtime,
     env: Env,
     doors: Arc<LoginPolicy>,
-    cluster: Arc<Memory>,
+    cluster: Arc<MemoryCluster>,
 }
 
-impl World {
+impl FuzzCluster {
     fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         let runtime = runtime.expect("a runtime");
@@ -254,16 +261,18 @@ impl World {
         world
     }
 
+    /// Runs a session with this input over a copy of the cluster.
     fn run(&self, input: &[u8]) {
-        self.run_over(&Arc::new(self.cluster.again()), input);
+        self.run_over(&Arc::new(self.cluster.copy_of_cluster()), input);
     }
 
-    fn run_over(&self, cluster: &Arc<Memory>, input: &[u8]) {
+    /// Runs a session with this input over `cluster`.
+    fn run_over(&self, cluster: &Arc<MemoryCluster>, input: &[u8]) {
         let provider = MemoryAccess { memory: Arc::clone(cluster), ..Default::default() };
         let (doors, env) = (Arc::clone(&self.doors), self.env.clone());
         self.runtime.block_on(async {
             let server = PgServer::new(Arc::new(provider), doors, env, PgConfig::default());
-            let session = server.connection(Given::new(input));
+            let session = server.connection(GivenInput::new(input));
             let _may_wait_for_ever = tokio::time::timeout(SESSION_TIME_MAX, session).await;
         });
     }
@@ -276,13 +285,13 @@ mod tests {
 
     #[test]
     fn the_sessions_of_the_fuzzer_have_an_index_and_documents() {
-        let world = World::new();
+        let world = FuzzCluster::new();
         let catalog = world.cluster.catalog();
         assert!(catalog.index("cities").is_some());
         let mut input = BytesMut::from(STARTUP);
         put_messages(&mut input, b"Q\0\x0fDELETE FROM b;\0");
         put_messages(&mut input, b"Q\0\x20INSERT INTO b (id) VALUES ('3')\0");
-        let again = Arc::new(world.cluster.again());
+        let again = Arc::new(world.cluster.copy_of_cluster());
         world.run_over(&again, &input);
         assert_eq!(world.cluster.catalog(), catalog, "the template stays");
     }

@@ -15,7 +15,8 @@ use tokio::time::Instant;
 use super::message::error::{WireError, WireResult};
 use crate::flow::StopWatch;
 
-/// The open sessions by process number. A cancel request must contain the session's secret too.
+/// The open sessions by process number, for cancel requests. A cancel request must also contain
+/// the secret of the session.
 #[derive(Clone, Default)]
 pub(super) struct Sessions(Arc<Mutex<SessionTable>>);
 
@@ -25,7 +26,8 @@ struct SessionTable {
     sessions: BTreeMap<i32, (i32, watch::Sender<u64>)>,
 }
 
-/// The entry of a session in the table, removed on drop.
+/// The entry of a session in the table of open sessions. It is removed when this value is
+/// dropped.
 pub(super) struct Registration {
     sessions: Sessions,
     pub(super) process: i32,
@@ -37,7 +39,7 @@ impl Sessions {
         lock(&self.0)
     }
 
-    /// Registers a session; returns its entry, and the receiver of its interruptions.
+    /// Adds a session to the table. Returns its entry, and the receiver of its interruptions.
     pub(super) fn register(
         &self,
         random: &dyn Random,
@@ -57,8 +59,8 @@ impl Sessions {
         (registration, Interrupt { cancelled, stop, deadline: None })
     }
 
-    /// Cancels the running statement of a session. False if the secret is wrong, which the client
-    /// is not told.
+    /// Cancels the running statement of a session. Returns false if the secret is wrong; the
+    /// client does not learn this.
     pub(super) fn cancel(&self, process: i32, secret: i32) -> bool {
         match self.lock().sessions.get(&process) {
             Some((known, sender)) if *known == secret => {
@@ -76,7 +78,7 @@ impl Drop for Registration {
     }
 }
 
-/// The receiver of a session's interruptions, which guards futures.
+/// The receiver of a session's interruptions. It can stop the futures of a statement.
 pub(super) struct Interrupt {
     cancelled: watch::Receiver<u64>,
     pub(super) stop: StopWatch,
@@ -84,14 +86,15 @@ pub(super) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Begins a statement with its time limit; earlier cancel requests do not apply to it.
-    pub(super) fn arm(&mut self, timeout: Option<Duration>) {
+    /// Begins a statement with a time limit. Cancel requests that arrived before have no effect
+    /// on the statement.
+    pub(super) fn begin_statement(&mut self, timeout: Option<Duration>) {
         self.cancelled.mark_unchanged();
         self.deadline = timeout.map(|timeout| Instant::now() + timeout);
     }
 
-    /// Runs a future of the statement; an error if the statement is interrupted before the future
-    /// ends.
+    /// Runs a future of the statement. Returns an error if the statement is interrupted before
+    /// the future ends.
     pub(super) async fn guard<T>(&mut self, work: impl Future<Output = T>) -> WireResult<T> {
         let timed_out = async {
             match self.deadline {
@@ -110,14 +113,15 @@ impl Interrupt {
     }
 }
 
-/// The time limit for the outcome of an interrupted statement that changes data. It is a little
-/// longer than each of: the wait of a write in the projector, an election, the retries of a COMMIT.
+/// The time limit of the wait for the outcome of an interrupted statement that changes data. It
+/// is a little longer than the wait of a write in the projector, than an election, and than the
+/// retries of a COMMIT.
 const OUTCOME_WAIT: Duration = Duration::from_secs(18);
 
 /// Waits for the outcome of an interrupted statement that changes data, since the change may be
-/// queued or committed already. Returns the outcome, or after [`OUTCOME_WAIT`] an error that says
-/// that it is unknown. Does not wait if the session ends.
-pub(super) async fn outcome<T>(
+/// queued or committed already. Returns the outcome. After [`OUTCOME_WAIT`], returns an error
+/// that says that the outcome is unknown. Does not wait if the session ends.
+pub(super) async fn await_outcome<T>(
     interrupted: WireError,
     run: impl Future<Output = T>,
 ) -> WireResult<T> {
@@ -129,6 +133,7 @@ pub(super) async fn outcome<T>(
     })
 }
 
+/// Returns the error of an interrupted statement.
 fn interrupted(why: &str) -> WireError {
     Error::new(ErrorCode::Cancelled, format!("the statement was cancelled: {why}")).into()
 }
@@ -145,14 +150,14 @@ mod tests {
             sessions.register(&*env.random, crate::flow::Stop::default().watch());
         let (process, secret) = (registration.process, registration.secret);
         assert!(sessions.cancel(process, secret));
-        interrupt.arm(None);
+        interrupt.begin_statement(None);
         assert!(interrupt.guard(async {}).await.is_ok(), "the request came before the statement");
         assert!(!sessions.cancel(process, secret.wrapping_add(1)));
         assert!(!sessions.cancel(process.wrapping_add(1), secret));
         assert!(interrupt.guard(async {}).await.is_ok(), "a wrong secret cancels nothing");
         assert!(sessions.cancel(process, secret));
         assert!(interrupt.guard(std::future::pending::<()>()).await.is_err());
-        interrupt.arm(Some(Duration::from_millis(1)));
+        interrupt.begin_statement(Some(Duration::from_millis(1)));
         assert!(interrupt.guard(std::future::pending::<()>()).await.is_err(), "time-out");
     }
 }

@@ -1,8 +1,9 @@
 //! PostgreSQL's wire protocol, version 3.0.
 //!
-//! `pgwire` provides the messages. The session loop is our own: it streams results from the cluster
-//! to the socket without buffering them whole, it can cancel a running statement, and it skips to
-//! the client's next Sync after an error. Each session is one task:
+//! `pgwire` provides the messages. The session loop is not from the library. It streams results
+//! from the cluster to the socket without buffering complete results, it can cancel a running
+//! statement, and after an error it skips messages up to the client's next Sync. Each session is
+//! one task:
 //!
 //! ```text
 //! server     accepts connections, and runs a session for each
@@ -18,9 +19,9 @@
 //!            types and errors
 //! ```
 //!
-//! A cancel request or a time-out *interrupts* a statement (`interrupt`): its future is dropped at
-//! any await. A partly written message is completed later, because the buffer of answers counts the
-//! written bytes.
+//! A cancel request or a time-out *interrupts* a statement (`interrupt`): its future is dropped
+//! at any await. If a message is only partly written then, the rest is written later, because the
+//! buffer of answers counts the written bytes.
 
 mod copy;
 #[cfg(any(test, feature = "testing"))]

@@ -1,4 +1,4 @@
-//! The SQL server, which accepts connections and runs a session for each.
+//! The SQL server. It accepts connections and runs a session for each.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::session::settings::Settings;
 use super::session::state::Login;
 use super::start::login::log_in;
 use super::start::session_places::SessionPlaces;
-use super::start::starting::{Starting, StartingPlaces};
+use super::start::starting::{LoginPermit, StartingPlaces};
 use super::start::startup::{self, Encryption, Parameters, Start};
 use crate::access::AccessProvider;
 use crate::auth::link::Link;
@@ -31,12 +31,13 @@ use crate::listen::connections;
 use crate::principal::Principal;
 use crate::tls::{self, Clients, Protocol, TlsSettings};
 
-/// The time limit until a refused client has read the reason.
+/// The time for which a refused client may read the reason before its connection is closed.
 const REFUSAL_WAIT: Duration = Duration::from_secs(1);
-/// The maximum number of clients that get the reason at once, among those whose address has too
-/// many connections.
+/// The maximum number of clients that are told at the same time that their address has too many
+/// connections.
 const REFUSALS_MAX: usize = 16;
 /// The time limit for the start-up packet of a client whose address has too many connections.
+/// Such a client may still send a cancel request.
 const CANCEL_WITHIN: Duration = Duration::from_secs(5);
 /// The maximum number of cancel requests with a wrong secret that an address may send per minute.
 const WRONG_CANCELS_MAX: u32 = 100;
@@ -44,24 +45,25 @@ const WRONG_CANCELS_MAX: u32 = 100;
 /// The settings of the SQL port.
 #[derive(Clone, Debug)]
 pub struct PgConfig {
-    /// The maximum number of concurrent sessions; further ones are refused. The last eighth is for
-    /// administrators.
+    /// The maximum number of concurrent sessions. Further sessions are refused. The last eighth
+    /// is reserved for administrators.
     pub sessions_max: usize,
-    /// The maximum number of connections that are logging in, which do not count as sessions. A
-    /// further one is refused, or takes the place of a silent one.
+    /// The maximum number of connections that are logging in; these do not count as sessions. A
+    /// further connection is refused, or replaces a connection whose client sends nothing.
     pub starting_max: usize,
-    /// The time-out of the log-in, including the start-up messages and the TLS handshake.
+    /// The time limit of a log-in, including the start-up messages and the TLS handshake.
     pub startup_timeout: Duration,
 }
 
 impl Default for PgConfig {
-    /// Returns the default settings. An idle session takes some 100 KB.
+    /// Returns the default settings. They assume that an idle session takes some 100 KB of
+    /// memory.
     fn default() -> Self {
         Self { sessions_max: 1000, starting_max: 64, startup_timeout: Duration::from_secs(30) }
     }
 }
 
-/// The SQL server of a process; cheap to clone.
+/// The SQL server of a process. A clone is cheap.
 #[derive(Clone)]
 pub struct PgServer {
     provider: Arc<dyn AccessProvider>,
@@ -71,16 +73,16 @@ pub struct PgServer {
     sessions: Sessions,
     places: SessionPlaces,
     starting: StartingPlaces,
-    /// The places of clients that get the reason of their refusal at once.
+    /// The limit of clients that are told the reason of their refusal at the same time.
     refusals: Arc<Semaphore>,
-    /// The counts of cancel requests with a wrong secret, by address.
+    /// The number of cancel requests with a wrong secret from each address.
     wrong_cancels: Arc<Throttle>,
-    /// The samples of indexes from which notices are derived.
+    /// The samples of indexes, from which notices about comparisons are derived.
     samples: Arc<Samples>,
 }
 
 impl PgServer {
-    /// Returns a server over a cluster.
+    /// Returns a server for a cluster.
     pub fn new(
         provider: Arc<dyn AccessProvider>,
         doors: Arc<LoginPolicy>,
@@ -106,8 +108,8 @@ impl PgServer {
         }
     }
 
-    /// Accepts connections until the future is dropped, which ends all sessions. Returns the reason
-    /// if the listener fails.
+    /// Accepts connections until the future is dropped, which ends all sessions. If the listener
+    /// fails, returns the reason.
     pub async fn serve(self, listener: TcpListener) -> String {
         let mut connections = connections(listener);
         let stop = CancellationToken::new();
@@ -119,7 +121,7 @@ impl PgServer {
                     let session = async move {
                         tokio::select! {
                             () = stop.cancelled() => {}
-                            () = server.socket(stream) => {}
+                            () = server.serve_socket(stream) => {}
                         }
                     };
                     self.env.spawn_request("sql session", session).detach();
@@ -130,7 +132,7 @@ impl PgServer {
         "its listening socket was closed".to_owned()
     }
 
-    /// Serves the connection of a client in this process until it ends.
+    /// Serves the connection of a client in the same process until it ends.
     pub async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send>(&self, stream: S) {
         let mut conn = Conn::new(stream);
         let link = Link::in_process();
@@ -138,13 +140,13 @@ impl PgServer {
             Err(busy) => refuse(conn, busy).await,
             Ok(newcomer) => {
                 let started = self.start(&mut conn, &link, Encryption::Absent, &newcomer).await;
-                self.go_on(conn, started, newcomer).await;
+                self.run_or_refuse(conn, started, newcomer).await;
             }
         }
     }
 
-    /// Serves the connection of a socket until it ends.
-    async fn socket(&self, stream: TcpStream) {
+    /// Serves a TCP connection until it ends.
+    async fn serve_socket(&self, stream: TcpStream) {
         let link = Link::of(&stream);
         let (_address, refusal) = match self.doors.flow().addresses.take(link.address()) {
             Ok(place) => (Some(place), None),
@@ -153,54 +155,54 @@ impl PgServer {
         let newcomer = match self.begin(&link, refusal.clone()) {
             Ok(newcomer) => newcomer,
             Err(busy) => match refusal {
-                Some(why) => return self.turn_away(stream, why).await,
+                Some(why) => return self.refuse_with_reason(stream, why).await,
                 None => return refuse(Conn::new(stream), busy).await,
             },
         };
         let Some(tls) = self.doors.tls() else {
             let mut conn = Conn::new(stream);
             let started = self.start(&mut conn, &link, Encryption::Absent, &newcomer).await;
-            return self.go_on(conn, started, newcomer).await;
+            return self.run_or_refuse(conn, started, newcomer).await;
         };
         let is_direct = newcomer.starting.run(begins_with_tls(&stream)).await;
         if matches!(is_direct, Some(Ok(true))) {
-            return self.encrypted(tls, stream, Negotiation::Direct, link, newcomer).await;
+            return self.serve_encrypted(tls, stream, Negotiation::Direct, link, newcomer).await;
         }
         let mut conn = Conn::new(stream);
         match self.start(&mut conn, &link, Encryption::Offered, &newcomer).await {
             Ok(StartState::Encrypt) => {
                 let stream = conn.into_stream();
-                self.encrypted(tls, stream, Negotiation::Asked, link, newcomer).await;
+                self.serve_encrypted(tls, stream, Negotiation::Asked, link, newcomer).await;
             }
-            started => self.go_on(conn, started, newcomer).await,
+            started => self.run_or_refuse(conn, started, newcomer).await,
         }
     }
 
-    /// Cancels a statement. Since a secret has only 32 bits, the wrong secrets of an address are
-    /// limited; beyond the limit no secret is checked.
+    /// Handles a cancel request. A secret has only 32 bits, so the number of wrong secrets from
+    /// an address is limited; above this limit no secret is checked.
     fn cancel(&self, link: &Link, process: i32, secret: i32) {
         let is_allowed = self.wrong_cancels.check(link.address()).is_ok();
         if is_allowed && !self.sessions.cancel(process, secret) {
-            self.wrong_cancels.failed(link.address());
+            self.wrong_cancels.count_failure(link.address());
         }
     }
 
-    /// Tells a client the reason of its refusal. If too many clients are being refused, the
-    /// connection is closed without it.
-    async fn turn_away(&self, stream: TcpStream, why: WireError) {
+    /// Tells a client why it is refused. If too many clients are being refused, the connection is
+    /// closed without the reason.
+    async fn refuse_with_reason(&self, stream: TcpStream, why: WireError) {
         if let Ok(_turn) = self.refusals.try_acquire() {
             refuse(Conn::new(stream), why).await;
         }
     }
 
     /// Performs a TLS handshake and serves the connection until it ends.
-    async fn encrypted(
+    async fn serve_encrypted(
         &self,
         tls: &TlsSettings,
         stream: TcpStream,
         negotiation: Negotiation,
         link: Link,
-        newcomer: Newcomer,
+        newcomer: PendingLogin,
     ) {
         let shaken = tls::accept(tls, Clients::Anyone, Protocol::Sql, stream);
         let shaken = match newcomer.starting.run(shaken).await {
@@ -217,29 +219,29 @@ impl PgServer {
             return refuse(conn, WireError::protocol(text)).await;
         }
         let started = self.start(&mut conn, &link, Encryption::Present, &newcomer).await;
-        self.go_on(conn, started, newcomer).await;
+        self.run_or_refuse(conn, started, newcomer).await;
     }
 
-    /// Takes a place among the connections that are logging in. A client that will be refused may
-    /// still send a cancel request.
-    fn begin(&self, link: &Link, refusal: Option<WireError>) -> WireResult<Newcomer> {
+    /// Admits a connection to those that are logging in. A client with a `refusal` is admitted
+    /// only so that it can send a cancel request.
+    fn begin(&self, link: &Link, refusal: Option<WireError>) -> WireResult<PendingLogin> {
         let timeout = self.config.startup_timeout;
         let within = if refusal.is_some() { timeout.min(CANCEL_WITHIN) } else { timeout };
         let taken = self.starting.take(within, link.address());
-        taken.map(|starting| Newcomer { starting, refusal }).ok_or_else(|| {
+        taken.map(|starting| PendingLogin { starting, refusal }).ok_or_else(|| {
             let text = format!("{} connections are logging in", self.config.starting_max);
             let busy = Error::new(ErrorCode::TooBusy, text).with_hint("try again later");
             WireError::from(busy).fatal()
         })
     }
 
-    /// Reads the start-up packet and logs the client in; returns the next step.
+    /// Reads the start-up packet and logs the client in. Returns the next step of the connection.
     async fn start<S: AsyncRead + AsyncWrite + Unpin + Send>(
         &self,
         conn: &mut Conn<S>,
         link: &Link,
         encryption: Encryption,
-        newcomer: &Newcomer,
+        newcomer: &PendingLogin,
     ) -> WireResult<StartState> {
         let starts = async {
             match startup::begin(conn, encryption).await? {
@@ -271,14 +273,14 @@ impl PgServer {
         newcomer.starting.run(starts).await.unwrap_or(Ok(StartState::Ended))
     }
 
-    /// Runs the session that a connection has started, or sends the reason why none was started.
-    async fn go_on<S: AsyncRead + AsyncWrite + Unpin + Send>(
+    /// Runs the session that a connection has started, or sends the reason why there is none.
+    async fn run_or_refuse<S: AsyncRead + AsyncWrite + Unpin + Send>(
         &self,
         mut conn: Conn<S>,
         started: WireResult<StartState>,
-        newcomer: Newcomer,
+        newcomer: PendingLogin,
     ) {
-        // The clients that are refused for their address are bounded by these places only.
+        // Only this limit bounds the number of clients that are refused because of their address.
         let _until_told = newcomer.refusal.is_some().then_some(newcomer.starting);
         let refusal = match started {
             Ok(StartState::Ended | StartState::Encrypt) => return conn.close().await,
@@ -311,30 +313,30 @@ impl PgServer {
     }
 }
 
-/// A connection that is logging in.
-struct Newcomer {
-    starting: Starting,
-    /// The error with which the connection is refused unless it sends a cancel request. A client
+/// A connection whose client is logging in.
+struct PendingLogin {
+    starting: LoginPermit,
+    /// The error with which the connection is refused, unless it sends a cancel request: a client
     /// whose address has too many connections must still be able to cancel statements.
     refusal: Option<WireError>,
 }
 
 /// The next step of a connection after its start-up packet.
 enum StartState {
-    /// A session of a client that is logged in.
+    /// A session of a client that has logged in.
     Session(Parameters, Principal),
     /// A TLS handshake.
     Encrypt,
-    /// The end: the connection has served its purpose.
+    /// The end of the connection, which has done everything.
     Ended,
 }
 
-/// The way in which a client begins encryption.
+/// The ways in which a client begins encryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Negotiation {
-    /// By SSLRequest.
+    /// The client has sent SSLRequest.
     Asked,
-    /// Directly, by a handshake in its first bytes.
+    /// The client begins the handshake directly, with its first bytes.
     Direct,
 }
 
@@ -342,12 +344,13 @@ enum Negotiation {
 /// length.
 const TLS_HANDSHAKE: u8 = 0x16;
 
+/// Returns true if a connection begins with a TLS handshake.
 async fn begins_with_tls(stream: &TcpStream) -> io::Result<bool> {
     let mut first = [0];
     Ok(stream.peek(&mut first).await? == 1 && first == [TLS_HANDSHAKE])
 }
 
-/// Sends the client the reason for the end of its connection.
+/// Sends the client the reason of the end of its connection.
 async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut conn: Conn<S>, refusal: WireError) {
     if conn.send(refusal.response()).is_ok() {
         // A client that does not read must not keep the connection.

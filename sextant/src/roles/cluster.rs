@@ -1,6 +1,7 @@
-//! A whole cluster in one process, for `sextant dev` and `sextant demo`: coordinators, a projector,
-//! indexers and a router. Each is the real service with its own data directory, and calls the
-//! others directly. A coordinator or an indexer can be stopped and restarted while the others run.
+//! A complete cluster in one process, for `sextant dev` and `sextant demo`: coordinators, a
+//! projector, indexers and a router. Each is a real service with a separate data directory, and
+//! calls the others directly. A coordinator or an indexer can be stopped and restarted while the
+//! others run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,19 +37,19 @@ pub struct ClusterConfig {
     pub indexers: u64,
     /// The size limit of each bucket's change log, in bytes; `None` for the default.
     pub log_bytes_max: Option<u64>,
-    /// The directory that contains the files of versions.
+    /// The directory that contains the files from which versions of data sets are loaded.
     pub files_dir: Option<PathBuf>,
     /// The maximum number of concurrent scans of the router; `None` for the default.
     pub scans_max: Option<usize>,
     /// The memory of each indexer's slices, in bytes; `None` for the default.
     pub memory_bytes: Option<u64>,
-    /// The minimum number of changes that makes a commit a large one; `None` for the default.
+    /// The number of changes from which a commit counts as a large one; `None` for the default.
     pub large_commit_changes: Option<u64>,
     /// The recovery flags of this start.
     pub recovery: RecoveryFlags,
 }
 
-/// A running cluster, which stops on drop.
+/// A running cluster, which stops when this value is dropped.
 pub struct Cluster {
     config: ClusterConfig,
     env: Env,
@@ -62,7 +63,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a cluster with the data in its directory, if there is any.
+    /// Starts a cluster. If the data directory contains the data of a cluster, this cluster
+    /// continues.
     pub async fn start(config: ClusterConfig, env: Env) -> Result<Self> {
         let (its_env, data_dir) = (env.clone(), config.data_dir.clone());
         let dirs: Vec<_> = members(&config)
@@ -79,9 +81,9 @@ impl Cluster {
             coordinators.insert(id, member);
         }
         for member in coordinators.values().map(Arc::downgrade) {
-            peers.know_cluster(move || member.upgrade()?.cluster());
+            peers.add_cluster_source(move || member.upgrade()?.cluster());
         }
-        let projector_info = info(PROJECTOR, Role::Projector);
+        let projector_info = node_info(PROJECTOR, Role::Projector);
         let dir = node_dir(&config.data_dir, "projector", 1);
         let mut projector_config = projector::Config::new(projector_info.clone());
         let usual = projector_config.log_bytes_max;
@@ -92,12 +94,12 @@ impl Cluster {
         let projector =
             services::start_projector(projector_config, dir, &env, directory.clone()).await?;
         peers.add_projector(projector_info.id, projector.projector());
-        // Side by side, since each replays its log.
+        // The indexers start at the same time, since each of them replays its log.
         let ids: Vec<NodeId> = (0..config.indexers).map(|n| NodeId(INDEXER + n)).collect();
         let starting = ids.iter().map(|id| start_indexer(&config, &env, &peers, *id));
         let started = futures::future::try_join_all(starting).await?;
         let indexers = ids.iter().copied().zip(started).collect();
-        let mut router_config = router::Config::new(info(ROUTER, Role::Router));
+        let mut router_config = router::Config::new(node_info(ROUTER, Role::Router));
         router_config.scans_max = config.scans_max.unwrap_or(router_config.scans_max);
         let its_directory = Arc::clone(&directory);
         let router = Arc::new(router::Router::start(router_config, env.clone(), its_directory));
@@ -116,7 +118,7 @@ impl Cluster {
         })
     }
 
-    /// Returns the directory of the cluster's services.
+    /// Returns the directory by which the services of the cluster find each other.
     pub fn directory(&self) -> Arc<dyn Directory> {
         directory(&self.peers)
     }
@@ -126,57 +128,58 @@ impl Cluster {
         Arc::clone(&self.peers)
     }
 
-    /// The router of the cluster.
+    /// Returns the router of the cluster.
     pub fn router(&self) -> Arc<router::Router> {
         Arc::clone(&self.router)
     }
 
-    /// The users that the router has received.
+    /// Returns the users that the router has received.
     pub fn users(&self) -> Arc<NewestUsers> {
         Arc::clone(&self.users)
     }
 
-    /// The directory with all data.
+    /// Returns the directory with all data.
     pub fn data_dir(&self) -> &Path {
         &self.config.data_dir
     }
 
-    /// The running indexers.
+    /// Returns the running indexers.
     pub fn indexers(&self) -> Vec<Arc<indexer::Indexer>> {
         self.indexers.values().cloned().collect()
     }
 
-    /// The projector of the cluster.
+    /// Returns the projector of the cluster.
     pub fn projector(&self) -> Arc<projector::Projector> {
         self.projector.projector()
     }
 
-    /// Waits until a service has stopped because of an error, such as a failed write; returns the
-    /// reason. The other services could continue, but the cluster is incomplete without it.
+    /// Waits until a service has stopped because of an error, such as a failed write. Returns the
+    /// reason. The other services could continue, but without the stopped one the cluster is
+    /// incomplete.
     pub async fn stopped(&self) -> Error {
         let coordinators = self.coordinators.iter().map(|(id, member)| {
             async move {
                 let removed = member.stopped().await;
-                removed.unwrap_or_else(|| stopped(Role::Coordinator, *id, "log"))
+                removed.unwrap_or_else(|| stopped_error(Role::Coordinator, *id, "log"))
             }
             .boxed()
         });
         let indexers = self.indexers.iter().map(|(id, indexer)| {
             async move {
                 indexer.stopped().await;
-                stopped(Role::Indexer, *id, "log")
+                stopped_error(Role::Indexer, *id, "log")
             }
             .boxed()
         });
         let projector = async {
-            self.projector.stopped().await;
-            stopped(Role::Projector, NodeId(PROJECTOR), "documents")
+            self.projector.wait_until_failed().await;
+            stopped_error(Role::Projector, NodeId(PROJECTOR), "documents")
         };
         let all = coordinators.chain(indexers).chain([projector.boxed()]);
         futures::future::select_all(all).await.0
     }
 
-    /// Returns the coordinator member that leads now; `None` if none does.
+    /// Returns the number of the leading coordinator; `None` if no coordinator leads.
     pub async fn leader(&self) -> Option<NodeId> {
         for member in self.coordinators.values() {
             if let Ok(status) = member.status().await
@@ -188,20 +191,20 @@ impl Cluster {
         None
     }
 
-    /// Stops a coordinator member as a crash does: without flush or hand-over.
+    /// Stops a coordinator as abruptly as a crash does: without a flush or a hand-over.
     pub fn kill_coordinator(&mut self, node: NodeId) {
         self.peers.remove_coordinator(node);
         self.coordinators.remove(&node);
     }
 
-    /// Restarts a stopped coordinator member with its data.
+    /// Restarts a stopped coordinator with its data.
     pub async fn restart_coordinator(&mut self, node: NodeId) -> Result<()> {
         let member = start_coordinator(&self.config, &self.env, &self.peers, node).await?;
         self.coordinators.insert(node, member);
         Ok(())
     }
 
-    /// Starts an additional indexer.
+    /// Starts another indexer. Returns its number.
     pub async fn add_indexer(&mut self) -> Result<NodeId> {
         let node = NodeId(INDEXER + self.config.indexers);
         self.config.indexers += 1;
@@ -209,7 +212,7 @@ impl Cluster {
         Ok(node)
     }
 
-    /// Stops an indexer as a crash does.
+    /// Stops an indexer as abruptly as a crash does.
     pub fn kill_indexer(&mut self, node: NodeId) {
         self.peers.remove_indexer(node);
         self.indexers.remove(&node);
@@ -223,32 +226,36 @@ impl Cluster {
     }
 }
 
-/// Returns the error with which a process ends whose service has stopped because of an error.
-pub(super) fn stopped(role: Role, id: NodeId, unwritten: &str) -> Error {
+/// Returns the error with which a process ends after its service has stopped because of an error.
+pub(super) fn stopped_error(role: Role, id: NodeId, unwritten: &str) -> Error {
     let text = format!("{} {id} has stopped: its {unwritten} could not be written", role.name());
     Error::new(ErrorCode::Io, text).with_hint(
         "the log has the reason; check the disk (is it full?), then start the process again",
     )
 }
 
-/// Returns the members of the coordinator.
+/// Returns the numbers and addresses of the coordinators.
 fn members(config: &ClusterConfig) -> Vec<(NodeId, String)> {
     let member = |n| (NodeId(COORDINATOR + n), format!("{LOCAL}{}", COORDINATOR + n));
     (0..config.coordinators).map(member).collect()
 }
 
+/// Returns the directory that finds the services of a process.
 fn directory(peers: &Arc<Peers>) -> Arc<dyn Directory> {
     Arc::new(PeerDirectory(Arc::clone(peers)))
 }
 
-fn info(id: u64, role: Role) -> NodeInfo {
+/// Returns the description of a node of this process.
+fn node_info(id: u64, role: Role) -> NodeInfo {
     NodeInfo { id: NodeId(id), role, address: format!("{LOCAL}{id}"), zone: String::new() }
 }
 
+/// Returns the data directory of a node.
 fn node_dir(data_dir: &Path, role: &str, n: u64) -> PathBuf {
     data_dir.join(format!("{role}-{n}"))
 }
 
+/// Starts a coordinator and registers it.
 async fn start_coordinator(
     config: &ClusterConfig,
     env: &Env,
@@ -256,7 +263,7 @@ async fn start_coordinator(
     id: NodeId,
 ) -> Result<Arc<coordinator::Coordinator>> {
     let dir = node_dir(&config.data_dir, "coordinator", id.0);
-    // It is enough that one member requests it, whichever leads.
+    // Only one coordinator has to request this, whether it leads or not.
     let skip_epochs = config.recovery.skip_epochs && id == NodeId(COORDINATOR);
     // Files of a cluster that is given up are not in the directory any more.
     let flags = RecoveryFlags { skip_epochs, force_new_cluster: false, ..config.recovery };
@@ -266,6 +273,7 @@ async fn start_coordinator(
     Ok(member)
 }
 
+/// Starts an indexer and registers it.
 async fn start_indexer(
     config: &ClusterConfig,
     env: &Env,
@@ -273,7 +281,7 @@ async fn start_indexer(
     id: NodeId,
 ) -> Result<Arc<indexer::Indexer>> {
     let dir = node_dir(&config.data_dir, "indexer", id.0 - INDEXER + 1);
-    let mut settings = indexer::Config::new(info(id.0, Role::Indexer), dir);
+    let mut settings = indexer::Config::new(node_info(id.0, Role::Indexer), dir);
     let usual = settings.store.memory_bytes;
     settings.store.memory_bytes = config.memory_bytes.unwrap_or(usual);
     let indexers = usize::try_from(config.indexers).unwrap_or(usize::MAX);
@@ -283,9 +291,9 @@ async fn start_indexer(
     Ok(indexer)
 }
 
-/// Removes the permissions of other users from an existing data directory, since a copy may have
-/// them. Failures are ignored, since the directory may belong to another user.
-pub(super) fn keep_private(fs: &dyn FileSystem, dir: &Path) {
+/// Removes the permissions of other users from an existing data directory, which may be a copy
+/// with other permissions. Failures are ignored, since the directory may belong to another user.
+pub(super) fn make_private(fs: &dyn FileSystem, dir: &Path) {
     if fs.exists(dir)
         && let Err(error) = fs.make_private(dir)
     {
@@ -300,7 +308,7 @@ pub fn lock_data_dir(env: &Env, dir: &Path) -> Result<Box<dyn Send + Sync>> {
         Error::from(error).context(format!("data directory {}", dir.display()))
     };
     env.fs.create_dir_all(dir).map_err(here)?;
-    keep_private(&*env.fs, dir);
+    make_private(&*env.fs, dir);
     env.fs.lock_dir(dir).map_err(|error| {
         let busy = error.kind() == std::io::ErrorKind::WouldBlock;
         let error = here(error);

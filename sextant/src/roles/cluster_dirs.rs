@@ -1,5 +1,5 @@
-//! The checks that the data directories of a cluster in one process belong together, unless an
-//! operator replaces the cluster.
+//! Checks that the data directories of a cluster in one process belong to the same cluster,
+//! unless an operator begins a new cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +7,11 @@ use proto::env::{DirectoryIdentity, Env};
 use proto::model::identity::ClusterId;
 use proto::{Error, ErrorCode, Result};
 
-/// The maximum number of old clusters in one data directory.
+/// The maximum number of old clusters that are stored in one data directory.
 const ASIDE_MAX: u32 = 1_000;
 
-/// Checks the directories. With `--force-new-cluster`, directories that do not form a whole cluster
-/// are moved aside. Blocks the thread.
+/// Checks the directories of all nodes. With `--force-new-cluster`, moves directories that do not
+/// form a complete cluster into a separate directory. Blocks the thread.
 pub(super) fn prepare_directories(
     env: &Env,
     data_dir: &Path,
@@ -29,10 +29,10 @@ pub(super) fn prepare_directories(
             );
             Ok(())
         }
-        // A directory that cannot be read now may be whole.
+        // A directory that cannot be read now may still be complete.
         Err(error) if error.code == ErrorCode::Io => Err(error),
         Err(error) => {
-            let aside = put_aside(env, data_dir)?;
+            let aside = move_nodes_aside(env, data_dir)?;
             check_clusters(env, data_dir, coordinators)?;
             eprintln!(
                 "a new cluster begins ({}); the old files are in {}",
@@ -44,9 +44,10 @@ pub(super) fn prepare_directories(
     }
 }
 
-/// Moves the directories of all nodes into a new directory in `data_dir` and returns its path.
-/// After a crash in between, the next start with the flag moves the remaining ones.
-fn put_aside(env: &Env, data_dir: &Path) -> Result<PathBuf> {
+/// Moves the directories of all nodes into a new directory in `data_dir`. Returns the path of the
+/// new directory. If a crash interrupts this, the next start with the flag moves the remaining
+/// directories.
+fn move_nodes_aside(env: &Env, data_dir: &Path) -> Result<PathBuf> {
     let here = |error: std::io::Error| {
         Error::from(error).context(format!("moving the files in {} aside", data_dir.display()))
     };
@@ -55,7 +56,7 @@ fn put_aside(env: &Env, data_dir: &Path) -> Result<PathBuf> {
         let what = format!("{} has {ASIDE_MAX} old clusters already", data_dir.display());
         Error::new(ErrorCode::OverLimit, what).with_hint("move some of them elsewhere")
     })?;
-    let nodes = env.fs.list(data_dir).map_err(here)?.into_iter().filter(|dir| is_of_node(dir));
+    let nodes = env.fs.list(data_dir).map_err(here)?.into_iter().filter(|dir| is_node_dir(dir));
     env.fs.create_dir_all(&aside).map_err(here)?;
     for dir in nodes {
         let Some(name) = dir.file_name() else { continue };
@@ -66,15 +67,17 @@ fn put_aside(env: &Env, data_dir: &Path) -> Result<PathBuf> {
     Ok(aside)
 }
 
-/// True for the name of a node's directory: `coordinator-1`, `projector-1`, `indexer-3`.
-fn is_of_node(dir: &Path) -> bool {
+/// Returns true for the name of a node's directory, such as `coordinator-1`, `projector-1` or
+/// `indexer-3`.
+fn is_node_dir(dir: &Path) -> bool {
     let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let Some((role, number)) = name.rsplit_once('-') else { return false };
     ["coordinator", "projector", "indexer"].contains(&role) && number.parse::<u64>().is_ok()
 }
 
-/// Checks that a coordinator with other data has its log. Without the log the coordinator would
-/// vote as if it had confirmed nothing, and records that a majority has confirmed could be lost.
+/// Checks that a coordinator whose directory has any data also has its log. Without the log, the
+/// coordinator would vote as if it had never confirmed a record, and records that a majority has
+/// confirmed could be lost.
 fn check_log(env: &Env, dir: &Path) -> Result<()> {
     let identity = DirectoryIdentity::read(&*env.fs, dir)?;
     let is_member = identity.is_some_and(|identity| identity.cluster.is_some());
@@ -89,15 +92,16 @@ fn check_log(env: &Env, dir: &Path) -> Result<()> {
     ))
 }
 
-/// Checks that all directories belong to one cluster, and that a coordinator has its log if others
-/// have data. Without the log a new cluster would begin next to data of unknown origin.
+/// Checks that all directories belong to one cluster, and that each coordinator has its log if
+/// other directories have data. Without a log, a new cluster would begin, although the data
+/// belongs to another one.
 fn check_clusters(env: &Env, data_dir: &Path, coordinators: &[PathBuf]) -> Result<()> {
     let mut found: Option<(PathBuf, ClusterId)> = None;
     let dirs = match env.fs.exists(data_dir) {
         true => env.fs.list(data_dir)?,
         false => Vec::new(),
     };
-    for dir in dirs.into_iter().filter(|dir| is_of_node(dir)) {
+    for dir in dirs.into_iter().filter(|dir| is_node_dir(dir)) {
         let Some(DirectoryIdentity { cluster: Some(cluster), .. }) =
             DirectoryIdentity::read(&*env.fs, &dir)?
         else {

@@ -1,4 +1,5 @@
-//! The settings of the ports for users, which determine the clients that are admitted.
+//! The settings that determine which clients the ports for users admit, and where the audit is
+//! written.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::flow::ClientLimits;
 /// The maximum size of the audit in MiB: more than any disk has.
 const AUDIT_MB_MAX: u64 = 1 << 30;
 
-/// The clients that are admitted.
+/// The kinds of clients that are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Auth {
     /// Any client of this machine
@@ -28,7 +29,7 @@ pub enum Auth {
 
 /// The settings of a router's login policy and audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DoorSettings {
+pub struct LoginSettings {
     /// `auth`
     pub auth: Option<Auth>,
     /// The limits of clients.
@@ -39,10 +40,10 @@ pub struct DoorSettings {
     pub audit_mb: Option<u64>,
 }
 
-impl DoorSettings {
-    /// Opens the audit of a node, in the directory of the settings or else in the data directory;
-    /// without both there is none.
-    pub(super) async fn audit(
+impl LoginSettings {
+    /// Opens the audit of a node in the directory of the settings, or else in the data directory.
+    /// Without either there is no audit.
+    pub(super) async fn open_audit(
         &self,
         node: NodeId,
         data: Option<&Path>,
@@ -52,8 +53,9 @@ impl DoorSettings {
         Audit::open(env, dir, self.audit_bytes_max(), node).await
     }
 
-    /// Starts the task that writes the audit of a coordinator, until the task is dropped.
-    pub(super) fn follow(
+    /// Starts the task that writes the changes of a coordinator's catalog to the audit. The task
+    /// runs until it is dropped.
+    pub(super) fn start_placement_audit(
         &self,
         member: &Arc<Coordinator>,
         node: NodeId,
@@ -66,13 +68,14 @@ impl DoorSettings {
         Audit::follow_in((dir, self.audit_bytes_max()), node, find, env)
     }
 
+    /// Returns the size limit of the audit in bytes.
     fn audit_bytes_max(&self) -> u64 {
         self.audit_mb.unwrap_or(AUDIT_MB).clamp(1, AUDIT_MB_MAX) << 20
     }
 
-    /// Returns the login policy of a process. A process with certificates requires each client to
-    /// authenticate.
-    pub(super) fn doors(
+    /// Returns the login policy of a process. If the process has certificates, each client must
+    /// prove its identity.
+    pub(super) fn login_policy(
         &self,
         security: &Security,
         users: Arc<NewestUsers>,

@@ -19,7 +19,7 @@ pub struct FirstAdmin {
     pub until_unix_ms: Option<u64>,
 }
 
-/// Creates the first user; `WrongState` if the cluster has users.
+/// Creates the first user. Returns the error `WrongState` if the cluster already has users.
 pub async fn make_first_admin(
     coordinator: &dyn CoordinatorApi,
     env: &Env,

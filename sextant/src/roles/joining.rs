@@ -1,20 +1,22 @@
-//! The members with which a coordinator starts.
+//! The list of coordinators with which a coordinator starts.
 //!
-//! A log contains the members, and the settings are only used for addresses. Without a log the
-//! settings name the members of a new cluster, unless the process itself is not among them; it then
-//! waits until it is added. Settings may also name a coordinator before it is added, on a new
-//! machine of a cluster that runs. So a process without a log first queries the others in parallel.
-//! If one of them has a group without this process, the process waits until it is added: it must
-//! not found a second cluster with other new members.
+//! The log of a coordinator contains the members of the group; the settings are then used only
+//! for addresses. Without a log, the settings name the members of a new cluster. If they do not
+//! name the process itself, it waits until it is added.
 //!
-//! A member of the group with a vote that starts without a log has lost its directory and its
-//! votes, and may not start.
+//! Settings may also name a coordinator that runs on a new machine and is not yet a member of the
+//! running cluster. A process without a log therefore first queries the others, all at the same
+//! time. If one of them belongs to a group without this process, the process waits until it is
+//! added. It must not begin a second cluster together with other new processes.
+//!
+//! A voting member of the group that starts without a log has lost its directory and its votes,
+//! and must not start.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use coordinator::was_removed;
+use coordinator::removed_error;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use proto::env::Env;
@@ -25,11 +27,11 @@ use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout_at};
 
 /// The time limit of the queries, if no member of the group answers. A connection to a stopped
-/// process fails at once; one to an unreachable machine does not.
+/// process fails at once, but a connection to an unreachable machine does not.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// Returns the members of the settings, without this process if it has to be added first. An error
-/// if this process was removed.
+/// Returns the members that the settings name. If this process must first be added by the others,
+/// the result does not contain it. Returns an error if this process was removed from the group.
 pub(super) async fn members_to_begin_with(
     (node, data): (&NodeInfo, &Path),
     named: &[(NodeId, String)],
@@ -48,7 +50,7 @@ pub(super) async fn members_to_begin_with(
     let ask = |id| async move { directory.coordinator_member(id).ok()?.members().await.ok() };
     let asked = others().map(|(id, _)| ask(id));
     let told = best_answer(asked).await;
-    let joins = joins(own, named, told)?;
+    let joins = must_be_added(own, named, told)?;
     if !joins {
         return Ok(named.to_vec());
     }
@@ -59,9 +61,9 @@ pub(super) async fn members_to_begin_with(
     Ok(others().collect())
 }
 
-/// True if a process without a log has to be added to the group `told`. An error if the process has
-/// lost its log.
-fn joins(
+/// Returns true if a process without a log must be added to the group that other members have
+/// reported (`told`). Returns an error if the process was a member and has lost its log.
+fn must_be_added(
     own: NodeId,
     named: &[(NodeId, String)],
     told: Option<CoordinatorMembers>,
@@ -69,9 +71,9 @@ fn joins(
     let founds = named.iter().any(|(id, _)| *id == own);
     let Some(told) = told else { return Ok(!founds) };
     let is_present = told.voters.contains(&own) || told.learners.contains(&own);
-    // A number that was removed is not given again.
+    // The number of a removed coordinator is never used again.
     if told.removed.contains(&own) || told.founders.contains(&own) && !is_present {
-        return Err(was_removed(own));
+        return Err(removed_error(own));
     }
     let is_founder = founds && told.founders.contains(&own);
     if is_founder && !is_same(&told.founders, named) {
@@ -94,13 +96,14 @@ fn joins(
     Ok(!is_founder)
 }
 
+/// Returns true if two lists contain the same coordinators.
 fn is_same(founders: &[NodeId], named: &[(NodeId, String)]) -> bool {
     let named: BTreeSet<NodeId> = named.iter().map(|(id, _)| *id).collect();
     named == founders.iter().copied().collect()
 }
 
-/// Returns the members from the first answer of a member with a leader. If there is none, returns
-/// the answer of a member without a leader, which may be outdated; `None` without any answer.
+/// Returns the members from the first answer of a coordinator that knows a leader. Otherwise
+/// returns any other answer, which may be outdated; `None` if there is no answer.
 async fn best_answer(
     asked: impl Iterator<Item = impl Future<Output = Option<CoordinatorMembers>>>,
 ) -> Option<CoordinatorMembers> {
@@ -134,38 +137,41 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_a_log_founds_only_the_group_that_its_settings_and_the_others_name() {
+    fn only_named_founders_begin_a_group() {
         let four = NodeId(4);
         let (with, without) = (named(&[3, 4, 5]), named(&[1, 2, 3]));
-        assert!(!joins(four, &with, None).unwrap(), "the first one of a new cluster");
-        assert!(joins(four, &without, None).unwrap());
+        assert!(!must_be_added(four, &with, None).unwrap(), "the first one of a new cluster");
+        assert!(must_be_added(four, &without, None).unwrap());
         let together = told(&[3, 4, 5], &[3, 4, 5]);
-        assert!(!joins(four, &with, Some(together)).unwrap(), "the others have started before it");
-        assert!(joins(four, &with, Some(told(&[1, 2, 3], &[1, 2, 3]))).unwrap());
-        assert!(joins(four, &without, Some(told(&[1, 2, 3], &[1, 2, 3]))).unwrap());
-        let others = joins(four, &with, Some(told(&[4, 5, 6], &[4, 5, 6])));
+        assert!(
+            !must_be_added(four, &with, Some(together)).unwrap(),
+            "the others have started before it"
+        );
+        assert!(must_be_added(four, &with, Some(told(&[1, 2, 3], &[1, 2, 3]))).unwrap());
+        assert!(must_be_added(four, &without, Some(told(&[1, 2, 3], &[1, 2, 3]))).unwrap());
+        let others = must_be_added(four, &with, Some(told(&[4, 5, 6], &[4, 5, 6])));
         assert_eq!(others.unwrap_err().code, ErrorCode::InvalidParameter, "other founders");
     }
 
     #[test]
     fn a_member_that_comes_without_its_log_does_not_start() {
-        let added = joins(NodeId(4), &named(&[1, 4]), Some(told(&[1, 2, 3], &[1, 2, 4])));
+        let added = must_be_added(NodeId(4), &named(&[1, 4]), Some(told(&[1, 2, 3], &[1, 2, 4])));
         assert_eq!(added.unwrap_err().code, ErrorCode::Corrupt);
-        let unnamed = joins(NodeId(1), &named(&[2, 3]), Some(told(&[1, 2, 3], &[1, 2, 3])));
+        let unnamed = must_be_added(NodeId(1), &named(&[2, 3]), Some(told(&[1, 2, 3], &[1, 2, 3])));
         assert_eq!(unnamed.unwrap_err().code, ErrorCode::Corrupt);
     }
 
     #[test]
-    fn a_number_that_was_removed_does_not_found_again() {
+    fn a_removed_coordinator_does_not_start() {
         let one = NodeId(1);
         let by_leader = CoordinatorMembers { removed: vec![one], ..told(&[2, 3], &[2, 3]) };
-        assert!(joins(one, &named(&[2, 3]), Some(by_leader)).is_err());
+        assert!(must_be_added(one, &named(&[2, 3]), Some(by_leader)).is_err());
         let by_follower = told(&[1, 2, 3], &[2, 3]);
-        assert!(joins(one, &named(&[1, 2, 3]), Some(by_follower)).is_err());
+        assert!(must_be_added(one, &named(&[1, 2, 3]), Some(by_follower)).is_err());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_answer_that_hears_of_a_leader_counts_beside_machines_that_are_silent() {
+    async fn the_first_answer_with_a_leader_counts() {
         let silent = || std::future::pending().boxed();
         let waits_too = async { Some(told(&[], &[])) }.boxed();
         let down = async { None }.boxed();

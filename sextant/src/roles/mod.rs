@@ -1,9 +1,9 @@
 //! How a process is assembled from services: one role ([`run_role`]), or a whole cluster in one
 //! process ([`Cluster`]), and the ports that serve users ([`Server`]).
 //!
-//! No port serves both users and other processes. A router has ports for SQL, gRPC and HTTP for
-//! users, and each other role has one port for processes. `dev` has all these ports; the port for
-//! processes only if clients are trusted, or with `--peer-listen`.
+//! No port serves both users and other processes. A router has three ports for users: SQL, gRPC
+//! and HTTP. Each other role has one port for processes. `dev` has all these ports, but the port
+//! for processes only if clients are trusted or `--peer-listen` is given.
 
 mod cluster;
 mod cluster_dirs;
@@ -18,7 +18,7 @@ pub mod services;
 mod shutdown;
 
 pub use cluster::{Cluster, ClusterConfig, lock_data_dir};
-pub use door_settings::{Auth, DoorSettings};
+pub use door_settings::{Auth, LoginSettings};
 pub use first_admin::{FirstAdmin, make_first_admin};
 pub use role::{RoleSettings, ScanSettings, run as run_role};
 pub use security::SecuritySettings;

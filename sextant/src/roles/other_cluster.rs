@@ -1,11 +1,12 @@
-//! The end of a router whose coordinators have begun another cluster.
+//! Ends a router whose coordinators have begun another cluster.
 //!
-//! The cluster of a router is that of the first catalog that the router applies, or of the catalog
-//! on its disk. If the coordinators begin a new cluster (`--force-new-cluster`), they refuse the
-//! router's calls, and the router would serve the old catalog for ever. The router therefore ends
-//! and removes the stored catalog, so that it follows the new cluster after a restart. Since an
-//! address may be wrong for a short time, it ends only after a majority of the coordinators has
-//! refused it for [`REFUSED_FOR`] and none has answered.
+//! The cluster of a router is the cluster of the first catalog that the router applies, or of the
+//! catalog on its disk. If the coordinators begin a new cluster (`--force-new-cluster`), they
+//! refuse the router's calls, and the router would serve the old catalog for ever. The router
+//! therefore ends and removes the stored catalog, so that it follows the new cluster after a
+//! restart. Since an address may be wrong for a short time, the router ends only after a majority
+//! of the coordinators has refused it for [`REFUSED_FOR`] and no coordinator of its cluster has
+//! answered.
 
 use std::time::Duration;
 
@@ -16,12 +17,12 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// The pause between two rounds of calls, and the time limit of each call.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The time for which all answers must be refusals.
+/// The time for which all answers must be refusals until the router ends.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 
-/// Waits until the coordinators permanently belong to another cluster; returns the error with which
-/// the router ends.
-pub(super) async fn begun_elsewhere(
+/// Waits until a majority of the coordinators permanently belongs to another cluster. Returns the
+/// error with which the router ends.
+pub(super) async fn wait_other_cluster(
     directory: &dyn Directory,
     members: impl Fn() -> Vec<NodeId>,
 ) -> Error {
@@ -44,8 +45,8 @@ pub(super) async fn begun_elsewhere(
     }
 }
 
-/// Returns the refusal of a coordinator of another cluster, if a majority refuses and no
-/// coordinator of the router's cluster answers.
+/// Returns the refusal of a coordinator of another cluster. Returns `None` unless a majority
+/// refuses and no coordinator of the router's cluster answers.
 async fn refusal_of_most(directory: &dyn Directory, members: &[NodeId]) -> Option<Error> {
     let mut refusals = Vec::new();
     for member in members {

@@ -1,4 +1,4 @@
-//! The run of one role as a separate process.
+//! Runs one role as a separate process, from its settings to its end.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,8 +14,8 @@ use proto::rpc::scan::HedgeAfter;
 use proto::{Error, Result};
 use tokio::net::TcpListener;
 
-use super::door_settings::DoorSettings;
-use super::other_cluster::begun_elsewhere;
+use super::door_settings::LoginSettings;
+use super::other_cluster::wait_other_cluster;
 use super::security::{Security, SecuritySettings};
 use super::server::{PortOptions, Ports, Server, ServerParts};
 use super::services::RecoveryFlags;
@@ -25,18 +25,20 @@ use crate::auth::users_file::UsersFile;
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{RoleService, RoleStatusSources, role_routes};
-use crate::limited::{ConnectionsMax, LimitedListener, PortProtocol, limited, limited_tls};
+use crate::limited::{
+    ConnectionsMax, LimitedListener, PortProtocol, limited_connections, limited_tls_connections,
+};
 use crate::listen::{bind, end_reason};
 use crate::process_figures::OwnProcess;
 use crate::wire::{PeerDirectory, Peers};
 
-/// The time after which the process logs that it is waiting for a coordinator.
+/// The time after which the process logs that no coordinator has answered yet.
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
 /// The default HTTP address of a router.
 const ROUTER_HTTP: &str = "127.0.0.1:7480";
-/// The time for which the coordinators must receive heartbeats of another process with a router's
-/// node id until the router ends. A process that has just ended counts as alive for half of this
-/// time.
+/// The time after which a router ends if another process uses its node number. For this time, the
+/// coordinators must receive heartbeats of the other process. A process that has just ended
+/// counts as alive for half of this time.
 const TAKEN_FOR: Duration = Duration::from_secs(10);
 /// The pause before the coordinators are called again.
 const ANSWER_PAUSE: Duration = Duration::from_millis(200);
@@ -60,10 +62,10 @@ pub struct ScanSettings {
 pub struct RoleSettings {
     /// The node of the process.
     pub node: NodeInfo,
-    /// The address to listen on: the port for other processes, or on a router the gRPC port for
-    /// users.
+    /// The address to listen on: that of the port for other processes, or on a router that of the
+    /// gRPC port for users.
     pub bind: String,
-    /// The data directory; empty for a router without stored data.
+    /// The data directory. An empty path means a router that stores no data.
     pub data: PathBuf,
     /// The memory limit of an indexer's slices, in bytes.
     pub memory_bytes: Option<u64>,
@@ -73,7 +75,7 @@ pub struct RoleSettings {
     pub log_bytes_max: Option<u64>,
     /// The memory limit of a projector's open transactions, in bytes.
     pub transactions_bytes_max: Option<usize>,
-    /// The directory of a projector that contains the files of versions.
+    /// The directory from which a projector loads the files of versions of data sets.
     pub files_dir: Option<PathBuf>,
     /// The recovery options of a coordinator, which an operator sets after a loss.
     pub recovery: RecoveryFlags,
@@ -88,18 +90,18 @@ pub struct RoleSettings {
     /// The limits of connections.
     pub connections: ConnectionsMax,
     /// The login policy and audit of a router.
-    pub doors: DoorSettings,
+    pub doors: LoginSettings,
 }
 
-/// Runs a role until the future is dropped or the service fails. `shutdown` receives the work to do
-/// before the end of the process.
+/// Runs a role until the future is dropped or the service fails. Adds the work that is necessary
+/// before the end of the process to `shutdown`.
 pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result<()> {
     let role = settings.node.role;
     let forced = settings.recovery.force_new_cluster;
     let security =
         Security::of(&settings.security, &settings.node, (&settings.data, forced), &env).await?;
     let (its_env, dir) = (env.clone(), settings.data.clone());
-    env.blocking(move || cluster::keep_private(&*its_env.fs, &dir)).await;
+    env.blocking(move || cluster::make_private(&*its_env.fs, &dir)).await;
     let peers = Peers::new(settings.coordinators.clone(), security.connect(), &env);
     let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
     let (id, data) = (settings.node.id, settings.data.clone());
@@ -131,14 +133,14 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             let service =
                 services::start_coordinator(id, members, data, settings.recovery, &env, directory)
                     .await?;
-            // Behind the start, which looks into its directory.
-            let _audit = settings.doors.follow(&service, id, &settings.data, &env);
+            // This follows the start, because the start inspects the directory.
+            let _audit = settings.doors.start_placement_audit(&service, id, &settings.data, &env);
             peers.add_coordinator(id, service.clone());
             let member = Arc::downgrade(&service);
-            peers.know_cluster(move || member.upgrade()?.cluster());
+            peers.add_cluster_source(move || member.upgrade()?.cluster());
             let stopped = async {
                 let removed = service.stopped().await;
-                removed.unwrap_or_else(|| cluster::stopped(role, id, "log"))
+                removed.unwrap_or_else(|| cluster::stopped_error(role, id, "log"))
             };
             let _http = serve_http(
                 &env,
@@ -158,10 +160,10 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             let projector = service.projector();
             peers.add_projector(id, projector.clone());
             let observes = RoleService::Projector(projector.clone());
-            peers.know_cluster(move || projector.cluster());
+            peers.add_cluster_source(move || projector.cluster());
             let stopped = async {
-                service.stopped().await;
-                cluster::stopped(role, id, "documents")
+                service.wait_until_failed().await;
+                cluster::stopped_error(role, id, "documents")
             };
             let _http =
                 serve_http(&env, (http, settings.connections, &security), observed(observes))?;
@@ -174,10 +176,10 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
             shutdown.add_indexer(&service);
             peers.add_indexer(id, service.clone());
             let indexer = Arc::downgrade(&service);
-            peers.know_cluster(move || indexer.upgrade()?.cluster());
+            peers.add_cluster_source(move || indexer.upgrade()?.cluster());
             let stopped = async {
                 service.stopped().await;
-                cluster::stopped(role, id, "log")
+                cluster::stopped_error(role, id, "log")
             };
             let _http = serve_http(
                 &env,
@@ -190,7 +192,7 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
     }
 }
 
-/// The settings of an indexer.
+/// Returns the settings of an indexer.
 fn indexer_config(settings: &RoleSettings) -> indexer::Config {
     let mut config = indexer::Config::new(settings.node.clone(), settings.data.clone());
     if let Some(bytes) = settings.memory_bytes {
@@ -203,7 +205,8 @@ fn indexer_config(settings: &RoleSettings) -> indexer::Config {
     config
 }
 
-/// Starts the HTTP port of a role, if it has one, which serves until the returned task is dropped.
+/// Starts the HTTP port of a role, if the role has one. The port is served until the returned
+/// task is dropped.
 fn serve_http(
     env: &Env,
     (listener, connections, security): (Option<TcpListener>, ConnectionsMax, &Security),
@@ -220,7 +223,7 @@ fn serve_http(
     Ok(Some(env.spawn_service("http", async move { end_reason(served.await) })))
 }
 
-/// Returns the option that has set the address to listen on, for errors.
+/// Returns the name of the option that has set the address to listen on, for errors.
 fn bind_option(settings: &RoleSettings) -> &'static str {
     match settings.node.role {
         _ if settings.bind != settings.node.address => "--bind",
@@ -229,7 +232,8 @@ fn bind_option(settings: &RoleSettings) -> &'static str {
     }
 }
 
-/// Serves other processes until the service ends with an error, which `stopped` returns.
+/// Serves other processes until the service ends with an error, which the future `stopped`
+/// returns.
 async fn serve_until(
     env: &Env,
     (settings, security, http): (&RoleSettings, &Security, Option<SocketAddr>),
@@ -255,8 +259,8 @@ async fn serve_peers(
     let node = &settings.node;
     let limit = settings.connections.of_peers();
     let processes = match security.port() {
-        Some(tls) => limited_tls(listener, PortProtocol::Grpc, limit, env, tls),
-        None => limited(listener, PortProtocol::Grpc, limit, env),
+        Some(tls) => limited_tls_connections(listener, PortProtocol::Grpc, limit, env, tls),
+        None => limited_connections(listener, PortProtocol::Grpc, limit, env),
     };
     let _task: Task = env.spawn_service("peer", async move {
         end_reason(services.serve_with_incoming(processes).await)
@@ -267,11 +271,12 @@ async fn serve_peers(
 }
 
 /// Waits until a coordinator answers, and logs a line if this takes longer than [`ANSWER_WAIT`].
-/// The process serves no calls before.
+/// The process serves no calls before that.
 async fn wait_coordinators(directory: &dyn Directory, settings: &RoleSettings) {
     wait_answer(directory, &member_list(&settings.coordinators)).await;
 }
 
+/// Calls the coordinators until one of them answers.
 async fn wait_answer(directory: &dyn Directory, members: &str) {
     let mut said = false;
     loop {
@@ -292,11 +297,13 @@ async fn wait_answer(directory: &dyn Directory, members: &str) {
     }
 }
 
+/// Returns the coordinators as text.
 fn member_list(members: &[(NodeId, String)]) -> String {
     let member = |(id, address): &(NodeId, String)| format!("{id}={address}");
     members.iter().map(member).collect::<Vec<_>>().join(", ")
 }
 
+/// Runs a router with its ports for users.
 async fn run_router(
     settings: RoleSettings,
     security: Security,
@@ -336,9 +343,9 @@ async fn run_router(
     config.scan_memory_each_bytes = each_memory_bytes.unwrap_or(config.scan_memory_total_bytes / 4);
     let its_directory = Arc::clone(&directory);
     let router = Arc::new(router::Router::start_with(config, env.clone(), its_directory, kept));
-    // An address in its catalog may go over to a process of another cluster.
+    // A process of another cluster may later use an address that is in the router's catalog.
     let its_router = Arc::clone(&router);
-    peers.know_cluster(move || its_router.catalog().cluster);
+    peers.add_cluster_source(move || its_router.catalog().cluster);
     let its_peers = Arc::clone(&peers);
     let (users, mut follower) = services::follow_users(Arc::clone(&directory), &router);
     let file = data.as_deref().map(|dir| UsersFile::new(&env, dir));
@@ -346,8 +353,8 @@ async fn run_router(
         follower = follower.with_file(file).await;
     }
     let following_users = follower.start(&env);
-    let audit = settings.doors.audit(node, data.as_deref(), &env).await?;
-    let doors = settings.doors.doors(&security, Arc::clone(&users), audit, &env)?;
+    let audit = settings.doors.open_audit(node, data.as_deref(), &env).await?;
+    let doors = settings.doors.login_policy(&security, Arc::clone(&users), audit, &env)?;
     shutdown.add_clients(doors.flow());
     let parts = ServerParts {
         router: Arc::clone(&router),
@@ -362,13 +369,13 @@ async fn run_router(
     };
     let waits = Arc::clone(&parts.directory);
     let server = Server::serve(parts, &env, listeners)?;
-    // With a kept catalog it serves at once.
+    // With a stored catalog the router serves at once.
     if !router.knowledge().is_from_disk {
         wait_answer(&*waits, &members).await;
     }
     println!("{}", server.ready_line());
     tokio::select! {
-        error = begun_elsewhere(&*waits, || its_peers.present_members()) => {
+        error = wait_other_cluster(&*waits, || its_peers.present_members()) => {
             router.forget_cluster().await;
             drop(following_users);
             if let Some(file) = file {
@@ -376,6 +383,6 @@ async fn run_router(
             }
             Err(error)
         }
-        error = router.taken(TAKEN_FOR) => Err(error),
+        error = router.wait_until_refused(TAKEN_FOR) => Err(error),
     }
 }

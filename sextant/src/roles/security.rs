@@ -1,5 +1,5 @@
-//! The authentication of other processes: by certificates, or none if all processes are on one
-//! machine.
+//! The authentication of other processes. Certificates authenticate them; without certificates,
+//! all processes must run on one machine.
 //!
 //! `dev`, the simulation and `--insecure` check no certificates.
 
@@ -20,15 +20,18 @@ use crate::wire::{Connect, PeerTrust, loopback_connect, tls_connect};
 /// The settings of a role that determine how it authenticates other processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecuritySettings {
-    /// By certificates; the files contain the certificate of this process.
+    /// Other processes are authenticated by certificates. The files contain the certificate of
+    /// this process.
     Certificates(TlsFiles),
-    /// `--insecure`: no authentication. Only processes of this machine can call the process.
+    /// `--insecure`: other processes are not authenticated. Only processes of this machine can
+    /// call the process.
     Insecure,
 }
 
-/// The authentication in a running process.
+/// The authentication of other processes in a running process.
 pub(super) enum Security {
-    /// By certificates: the certificate of the process, and the task that reads changed files.
+    /// Other processes are authenticated by certificates. Contains the certificate of this
+    /// process, and the task that reads changed files.
     Certificates(
         Arc<TlsSettings>,
         #[expect(dead_code, reason = "it runs until it is dropped")] Task,
@@ -37,13 +40,14 @@ pub(super) enum Security {
     Insecure,
 }
 
-fn refused(what: String) -> Error {
+/// Returns the error for settings or a certificate that cannot be used.
+fn security_error(what: String) -> Error {
     Error::new(ErrorCode::InvalidParameter, what)
 }
 
 impl Security {
-    /// Reads the certificate of a node, and checks that it belongs to the node and to the cluster
-    /// of its data directory.
+    /// Reads the certificate of a node. Checks that it belongs to the node, and to the cluster of
+    /// the node's data directory.
     pub async fn of(
         settings: &SecuritySettings,
         node: &NodeInfo,
@@ -58,7 +62,7 @@ impl Security {
         if own != named {
             let path = files.certificate.display();
             let (role, id) = (node.role.name(), node.id);
-            return Err(refused(format!("{path} is of {own}, this process is {role} {id}"))
+            return Err(security_error(format!("{path} is of {own}, this process is {role} {id}"))
                 .with_hint(format!(
                     "sextant cert node --role {role} --id {id} makes its certificate"
                 )));
@@ -78,7 +82,7 @@ impl Security {
         }
     }
 
-    /// Returns the function that opens connections to other nodes.
+    /// Returns the function that opens connections to other nodes, with or without TLS.
     pub fn connect(&self) -> Connect {
         match self {
             Self::Certificates(tls, _) => tls_connect(Arc::clone(tls)),
@@ -86,7 +90,7 @@ impl Security {
         }
     }
 
-    /// Returns the reason to trust callers of the port for other processes.
+    /// Returns the reason why callers of the port for other processes are trusted.
     pub fn trust(&self) -> PeerTrust {
         match self {
             Self::Certificates(..) => PeerTrust::Certificates,
@@ -94,7 +98,8 @@ impl Security {
         }
     }
 
-    /// Returns the TLS settings of a port for nodes and operators; `None` without certificates.
+    /// Returns the TLS settings of a port for nodes and operators; `None` if there are no
+    /// certificates.
     pub fn port(&self) -> Option<PortTls> {
         match self {
             Self::Certificates(tls, _) => {
@@ -104,7 +109,8 @@ impl Security {
         }
     }
 
-    /// Returns an error for a listener without authentication that has no loopback address.
+    /// Returns an error if other processes are not authenticated and a listener has an address
+    /// that is not loopback.
     pub fn check(&self, listener: &TcpListener, option: &str) -> Result<()> {
         match self {
             Self::Certificates(..) => Ok(()),
@@ -113,8 +119,8 @@ impl Security {
     }
 }
 
-/// Checks that a data directory belongs to the cluster of the certificate. A cluster that replaces
-/// a lost one needs another id, so that it refuses the data of the lost one.
+/// Checks that a data directory belongs to the cluster of the certificate. A new cluster that
+/// replaces a lost one must have another id, so that it refuses the data of the lost cluster.
 async fn check_directory(env: &Env, data: &Path, cluster: ClusterId, forced: bool) -> Result<()> {
     let (its_env, dir) = (env.clone(), data.to_owned());
     let found = env.blocking(move || DirectoryIdentity::read(&*its_env.fs, &dir)).await?;
@@ -123,13 +129,13 @@ async fn check_directory(env: &Env, data: &Path, cluster: ClusterId, forced: boo
     let path = path.display();
     match (joined == cluster, forced) {
         (true, false) | (false, true) => Ok(()),
-        (false, false) => Err(refused(format!(
+        (false, false) => Err(security_error(format!(
             "{path} names cluster {joined}, the certificate of this process cluster {cluster}"
         ))
         .with_hint(format!(
             "sextant cert init --cluster {joined} makes an authority for the cluster of the directory"
         ))),
-        (true, true) => Err(refused(format!(
+        (true, true) => Err(security_error(format!(
             "--force-new-cluster begins another cluster than {joined}, of which the certificate is"
         ))
         .with_hint("make an authority and certificates for the new cluster: sextant cert init")),
@@ -189,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_port_that_checks_nobody_is_reached_from_this_machine_only() {
+    async fn an_insecure_port_needs_loopback() {
         let insecure = Security::Insecure;
         let local = TcpListener::bind("[::1]:0").await;
         let local = match local {

@@ -1,4 +1,5 @@
-//! The ports for users: SQL, gRPC and HTTP; and, in `sextant dev`, a port for other processes.
+//! The ports of a process: SQL, gRPC and HTTP for users and, in `sextant dev`, a port for other
+//! processes.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,14 +21,16 @@ use crate::backend::{ClusterBackend, Counters};
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{self, StatusSources};
-use crate::limited::{ConnectionsMax, PortLimit, PortProtocol, PortTls, limited, limited_tls};
+use crate::limited::{
+    ConnectionsMax, PortLimit, PortProtocol, PortTls, limited_connections, limited_tls_connections,
+};
 use crate::listen::{bind, check_loopback, end_reason};
 use crate::pg;
 use crate::process_figures::OwnProcess;
 use crate::tls::Clients;
 use crate::wire::{PeerTrust, Peers};
 
-/// The time limit for the start of a cluster.
+/// The time limit for a cluster to become ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// The addresses to listen on, `host:port`; port 0 stands for a free port.
@@ -43,7 +46,7 @@ pub struct Ports {
     pub peer: Option<String>,
 }
 
-/// The command line options that set the addresses, for errors.
+/// The command line options that set the addresses. Errors mention them.
 #[derive(Clone, Copy, Debug)]
 pub struct PortOptions {
     /// The option of the SQL port.
@@ -68,13 +71,13 @@ pub struct Listeners {
 }
 
 impl Ports {
-    /// Returns free ports of the loopback address.
+    /// Returns addresses with free ports of the loopback address.
     pub fn any() -> Self {
         let any = || "127.0.0.1:0".to_owned();
         Self { sql: any(), grpc: any(), http: any(), peer: None }
     }
 
-    /// Binds the ports. An error names the option that changes a port.
+    /// Binds the sockets. An error contains the name of the option that changes the address.
     pub async fn bind(&self, options: &PortOptions) -> Result<Listeners> {
         Ok(Listeners {
             sql: bind(&self.sql, options.sql).await?,
@@ -89,7 +92,7 @@ impl Ports {
 }
 
 impl Listeners {
-    /// Returns the sockets for users, with the options that set them.
+    /// Returns the sockets for users, each with the option that sets its address.
     pub(super) fn of_users<'a>(
         &'a self,
         options: &PortOptions,
@@ -97,7 +100,7 @@ impl Listeners {
         [(&self.sql, options.sql), (&self.grpc, options.grpc), (&self.http, options.http)]
     }
 
-    /// True if only clients of this machine can call the ports for users.
+    /// Returns true if only clients of this machine can call the ports for users.
     pub fn are_loopback(&self, options: &PortOptions) -> bool {
         let users = self.of_users(options);
         users.into_iter().all(|(listener, option)| check_loopback(listener, option).is_ok())
@@ -121,13 +124,13 @@ impl Listeners {
     }
 }
 
-/// The services that the ports need, and their settings.
+/// The services that the ports call, and the settings of the ports.
 pub struct ServerParts {
     /// The router, which runs scans.
     pub router: Arc<router::Router>,
-    /// The other services.
+    /// The directory by which the ports find the other services.
     pub directory: Arc<dyn Directory>,
-    /// The users, kept up to date by a task.
+    /// The newest users, which a task keeps up to date.
     pub users: Arc<NewestUsers>,
     /// The services that other processes may call.
     pub peers: Arc<Peers>,
@@ -143,7 +146,7 @@ pub struct ServerParts {
     pub doors: Arc<LoginPolicy>,
 }
 
-/// The running ports, which close on drop.
+/// The running ports. They close when this value is dropped.
 pub struct Server {
     addresses: [SocketAddr; 3],
     doors: Arc<LoginPolicy>,
@@ -155,7 +158,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the ports of a whole cluster.
+    /// Starts the ports of a cluster that runs in this process.
     pub fn start(
         cluster: &Cluster,
         doors: Arc<LoginPolicy>,
@@ -215,11 +218,11 @@ impl Server {
             process,
         };
         let users_of = |listener, speech, limit: PortLimit| match doors.tls() {
-            None => limited(listener, speech, limit.of_users(doors.flow()), env),
+            None => limited_connections(listener, speech, limit.of_users(doors.flow()), env),
             Some(tls) => {
                 let limit = limit.of_users(doors.flow());
                 let tls = PortTls { settings: Arc::clone(tls), clients: Clients::Anyone };
-                limited_tls(listener, speech, limit, env, tls)
+                limited_tls_connections(listener, speech, limit, env, tls)
             }
         };
         let http_users = users_of(listeners.http, PortProtocol::Http, connections.of_http());
@@ -228,7 +231,7 @@ impl Server {
         // Connections wait in the sockets until statements can succeed.
         let gate = |router: &Arc<router::Router>| {
             let router = Arc::clone(router);
-            async move { wait_whole(&router, joining).await }
+            async move { wait_registered(&router, joining).await }
         };
         let (waits_sql, waits_grpc) = (gate(&router), gate(&router));
         let mut stop = doors.flow().stop.watch();
@@ -257,7 +260,8 @@ impl Server {
         let peer_address = listeners.peer.as_ref().map(TcpListener::local_addr).transpose()?;
         if let Some(listener) = listeners.peer {
             let services = grpc::peer_services(peers, PeerTrust::Insecure);
-            let processes = limited(listener, PortProtocol::Grpc, connections.of_peers(), env);
+            let processes =
+                limited_connections(listener, PortProtocol::Grpc, connections.of_peers(), env);
             tasks.push(env.spawn_service("peer", async move {
                 end_reason(services.serve_with_incoming(processes).await)
             }));
@@ -265,31 +269,32 @@ impl Server {
         Ok(Self { addresses, doors, peer_address, router, indexers: joining, _tasks: tasks })
     }
 
-    /// The address of the SQL port.
+    /// Returns the address of the SQL port.
     pub fn sql_address(&self) -> SocketAddr {
         self.addresses[0]
     }
 
-    /// The address of the gRPC port.
+    /// Returns the address of the gRPC port.
     pub fn grpc_address(&self) -> SocketAddr {
         self.addresses[1]
     }
 
-    /// The address of the HTTP port.
+    /// Returns the address of the HTTP port.
     pub fn http_address(&self) -> SocketAddr {
         self.addresses[2]
     }
 
-    /// The address of the port for other processes, if there is one.
+    /// Returns the address of the port for other processes; `None` if there is none.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.peer_address
     }
 
-    /// Waits until a projector and all indexers of this process (at least one indexer of the
-    /// cluster) are registered. Before that, DDL fails, or the slices of a new index are placed on
-    /// only some of the indexers.
+    /// Waits until a projector and all indexers of this process are registered; without indexers
+    /// in this process, until some indexer of the cluster is. Before that, DDL fails, or the
+    /// slices of a new index are placed on only some of the indexers.
     pub async fn wait_ready(&self) -> Result<()> {
-        let ready = self.router.wait_catalog(|catalog| is_whole(catalog, self.indexers.max(1)));
+        let ready =
+            self.router.wait_catalog(|catalog| are_registered(catalog, self.indexers.max(1)));
         tokio::time::timeout(READY_WITHIN, ready).await.map(drop).map_err(|_| {
             Error::unavailable(
                 "no coordinator answered, or no projector and indexer registered, within a minute",
@@ -298,14 +303,15 @@ impl Server {
         })
     }
 
-    /// Returns the line with the addresses and the kind of authentication.
+    /// Returns the line that announces a ready process, with its addresses and the kind of
+    /// authentication.
     pub fn ready_line(&self) -> String {
-        let ([sql, grpc, http], auth) = (self.addresses, self.doors.word());
+        let ([sql, grpc, http], auth) = (self.addresses, self.doors.ready_line_word());
         format!("ready sql={sql} grpc={grpc} http={http} auth={auth}")
     }
 }
 
-/// Returns the limits of SQL sessions, within the open files of this process.
+/// Returns the limits of SQL sessions, within the limit of open files.
 fn session_limits() -> pg::PgConfig {
     let (shares, usual) = (Shares::of_process(), pg::PgConfig::default());
     pg::PgConfig {
@@ -315,16 +321,16 @@ fn session_limits() -> pg::PgConfig {
     }
 }
 
-/// Waits until a projector and `indexers` indexers are registered. Returns at once if `indexers` is
-/// 0: the nodes of such a cluster start and stop independently.
-async fn wait_whole(router: &router::Router, indexers: usize) {
+/// Waits until a projector and `indexers` indexers are registered. Returns at once if `indexers`
+/// is 0, because the nodes of such a cluster start and stop independently.
+async fn wait_registered(router: &router::Router, indexers: usize) {
     if indexers > 0 {
-        router.wait_catalog(|catalog| is_whole(catalog, indexers)).await;
+        router.wait_catalog(|catalog| are_registered(catalog, indexers)).await;
     }
 }
 
-/// True if a projector and at least this number of indexers are registered.
-fn is_whole(catalog: &Catalog, indexers: usize) -> bool {
+/// Returns true if a projector and at least this number of indexers are registered.
+fn are_registered(catalog: &Catalog, indexers: usize) -> bool {
     let joined = |role| catalog.nodes.values().filter(|node| node.role == role).count();
     joined(Role::Projector) > 0 && joined(Role::Indexer) >= indexers
 }

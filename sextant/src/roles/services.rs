@@ -1,4 +1,4 @@
-//! The start of each role's service.
+//! Functions that start the service of each role.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,16 +19,18 @@ use crate::descriptors::Shares;
 /// The recovery options of a coordinator, which an operator sets after data or nodes are lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryFlags {
-    /// True to begin a new cluster although the log in the directory is lost.
+    /// True to begin a new cluster although the log in the data directory is lost.
     pub force_new_cluster: bool,
-    /// True to continue all numbers above the known ones, because the directory is an older copy.
+    /// True to continue all numbers above the known ones, because the data directory is an older
+    /// copy.
     pub skip_epochs: bool,
-    /// The time in seconds for which an indexer must be silent until slices without another copy
-    /// are rebuilt elsewhere; 0 for never, `None` for the default.
+    /// The time, in seconds, after which an indexer that sends nothing counts as lost: other
+    /// indexers then rebuild the slices of which only it has a copy. 0 means never, `None` the
+    /// default.
     pub lost_after_s: Option<u64>,
 }
 
-/// Starts a coordinator member.
+/// Starts a coordinator.
 pub async fn start_coordinator(
     node: NodeId,
     members: Vec<(NodeId, String)>,
@@ -61,7 +63,7 @@ pub async fn start_indexer(
     run_indexer(config, env, directory).await
 }
 
-/// Starts an indexer, on a blocking thread because of the recovery of its data.
+/// Starts an indexer. Its data is recovered on a blocking thread.
 pub async fn run_indexer(
     config: indexer::Config,
     env: &Env,
@@ -72,7 +74,7 @@ pub async fn run_indexer(
     Ok(Arc::new(env.blocking(start).await?))
 }
 
-/// Starts a projector with its documents on disk.
+/// Starts a projector, which stores its documents on disk.
 pub async fn start_projector(
     mut config: projector::Config,
     data_dir: PathBuf,
@@ -100,7 +102,8 @@ pub async fn open_router_data(env: &Env, dir: &Path, node: &NodeInfo) -> Result<
     env.blocking(move || RouterData::open(&its_env, &dir, &node)).await
 }
 
-/// Returns the users of a process that serves clients, and their follower, which the caller starts.
+/// Returns the users of a process that serves clients, and the task that keeps them up to date.
+/// The caller starts the task.
 pub fn follow_users(
     directory: Arc<dyn Directory>,
     router: &Arc<router::Router>,

@@ -1,34 +1,35 @@
 //! The clean end of a process.
 //!
-//! Everything acknowledged is durable at any moment, so a process could end at once. It still does
-//! two things before: it drains its clients, which would otherwise lose their sessions during a
-//! statement ([`crate::flow::Stop`]); and an indexer writes its memory into fragments, so that the
-//! next start does not replay the commit log, which takes seconds.
+//! Everything that was acknowledged is durable, so a process could end at once. Two steps come
+//! first. The process drains its clients, which would otherwise lose their sessions during a
+//! statement ([`crate::flow::Stop`]). Then an indexer writes its memory into fragments; otherwise
+//! the next start would replay the commit log, which takes seconds.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::lock::lock;
 
-use crate::flow::Flow;
+use crate::flow::ClientCapacity;
 
-/// The time limit of a clean end. If it is exceeded, the next start replays the commit log.
+/// The time limit of the clean end. After it, the process ends anyway, and the next start replays
+/// the commit log.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(10);
 
-/// The work before the end of a process; cheap to clone.
+/// The work that is necessary before the end of a process. A clone is cheap and shares the work.
 #[derive(Clone, Default)]
 pub struct Shutdown {
     indexers: Arc<Mutex<Vec<Arc<indexer::Indexer>>>>,
-    clients: Arc<Mutex<Option<Arc<Flow>>>>,
+    clients: Arc<Mutex<Option<Arc<ClientCapacity>>>>,
 }
 
 impl Shutdown {
-    /// Adds the clients of the ports, which are drained before the services stop.
-    pub fn add_clients(&self, flow: &Arc<Flow>) {
+    /// Adds the clients of the ports. They are drained before the services stop.
+    pub fn add_clients(&self, flow: &Arc<ClientCapacity>) {
         *lock(&self.clients) = Some(Arc::clone(flow));
     }
 
-    /// Drains the clients, while all services continue.
+    /// Drains the clients. Meanwhile all services continue.
     pub async fn drain(&self) {
         let flow = lock(&self.clients).take();
         if let Some(flow) = flow {
@@ -36,13 +37,13 @@ impl Shutdown {
         }
     }
 
-    /// Adds an indexer, which writes its memory into fragments before the process ends.
+    /// Adds an indexer. It writes its memory into fragments before the process ends.
     pub fn add_indexer(&self, indexer: &Arc<indexer::Indexer>) {
         lock(&self.indexers).push(Arc::clone(indexer));
     }
 
-    /// Flushes the indexers, for at most ten seconds.
-    pub async fn run(self) {
+    /// Makes the indexers write their memory into fragments, for at most ten seconds.
+    pub async fn flush_indexers(self) {
         let indexers = std::mem::take(&mut *lock(&self.indexers));
         let flushes = indexers.iter().map(|indexer| async move {
             if let Err(error) = indexer.flush().await {

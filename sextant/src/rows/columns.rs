@@ -1,5 +1,5 @@
-//! Rows as columns of typed values: the form of gRPC's `ScanColumn`, whose description in
-//! `sextant.proto` has the layout. Numbers are in binary form, so that neither the server nor the
+//! Rows as columns of typed values. This is the form of gRPC's `ScanColumn`, whose layout is
+//! described in `sextant.proto`. Numbers are in binary form, so that neither the server nor the
 //! client converts digits.
 
 use proto::expr::ColumnType;
@@ -11,26 +11,28 @@ use super::entry::{EntryPrinter, EntryRow};
 use super::format::Format;
 use crate::sql::plan::Cell;
 
-/// Columns to which rows are appended.
+/// A set of columns to which rows are appended.
 pub(crate) struct Columns {
     columns: Vec<Column>,
     rows: u32,
-    /// True if each column is the id or an integer of the key.
+    /// True if every column is the id, or an integer of the key.
     only_integers: bool,
 }
 
+/// The values of one column.
 struct Column {
     column_type: ColumnType,
-    /// The values, all of one width, or the concatenated texts.
+    /// The values: either all of one width, or texts without separators.
     values: Vec<u8>,
-    /// The end of each text in `values`.
+    /// The offset of the end of each text in `values`.
     ends: Vec<u8>,
-    /// The bits of NULL rows; shorter than the number of rows if the last ones are not NULL.
+    /// A bit for each row, set if the value is NULL. The bits of the last rows may be missing if
+    /// none of them is NULL.
     nulls: Vec<u8>,
 }
 
 impl Columns {
-    /// Returns empty columns of these types for the cells of a printer, with the capacity for
+    /// Returns empty columns with these types, for the cells of a printer, with capacity for
     /// `rows` rows.
     pub(crate) fn new(printer: &EntryPrinter, types: &[ColumnType], rows: usize) -> Self {
         let column = |column_type: &ColumnType| {
@@ -44,7 +46,7 @@ impl Columns {
         Self { columns: types.iter().map(column).collect(), rows: 0, only_integers }
     }
 
-    /// Appends a row. After an error the columns differ in length and are unusable.
+    /// Appends a row. After an error the columns have different lengths and must not be used.
     #[inline]
     pub(crate) fn push(&mut self, printer: &mut EntryPrinter, row: Row<'_>) -> Result<()> {
         self.rows += 1;
@@ -62,7 +64,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Appends a row of integers and the id.
+    /// Appends a row in which every column is an integer or the id.
     #[inline]
     fn push_integers(&mut self, cells: &[Cell], integers: &[i64], id: &[u8]) -> Result<()> {
         for (column, cell) in self.columns.iter_mut().zip(cells) {
@@ -94,7 +96,7 @@ impl Columns {
 /// The usual length of a text in bytes, for the initial capacity of a buffer.
 const TEXT_BYTES: usize = 12;
 
-/// Returns the size of a value in bytes; `None` for types that are sent as text.
+/// Returns the size of a value of a type in bytes; `None` for types that are sent as text.
 fn width(column_type: ColumnType) -> Option<usize> {
     match column_type {
         ColumnType::Int4 | ColumnType::Int8 | ColumnType::Float8 => Some(8),
@@ -129,7 +131,7 @@ impl Column {
         }
     }
 
-    /// Records the end of a text.
+    /// Records the end of the text that was appended last.
     #[inline]
     fn end_text(&mut self) -> Result<()> {
         let end = u32::try_from(self.values.len()).map_err(|_| too_long())?;
@@ -137,7 +139,8 @@ impl Column {
         Ok(())
     }
 
-    /// Makes the value of a row NULL; for texts, records the end too.
+    /// Makes the value of a row NULL. In a column of texts, also records the end of an empty
+    /// text.
     fn push_null(&mut self, row: usize) {
         self.values.resize(self.values.len() + width(self.column_type).unwrap_or(0), 0);
         self.nulls.resize(row / 8 + 1, 0);
@@ -162,6 +165,7 @@ impl Column {
     }
 }
 
+/// Returns the error for a column that is too long.
 fn too_long() -> Error {
     Error::new(ErrorCode::OutOfRange, "the texts of a column are longer than 4 GiB in one reply")
 }
@@ -225,7 +229,7 @@ mod tests {
         rows.push([Value::Null, Value::Missing]);
         rows.push([Value::Null, Value::int(3)]);
         compare(&rows, &[Int4, Int8, Float8, Numeric, Text]);
-        // These are read in one walk, where the key is a short integer.
+        // These columns are read in one pass over the entry, if the key is a short integer.
         compare_cells(&rows, &[(Cell::Key(0), Int8), (Cell::Id, Text), (Cell::Key(0), Int8)]);
         let floats = [[Value::float(1.5), Value::float(-0.25)], [Value::Null, Value::int(1 << 50)]];
         compare(&floats, &[Float8, Numeric, Text]);

@@ -1,9 +1,10 @@
-//! The printer of the rows of a scan.
+//! The printer of the rows of a scan: it writes the columns of a result from encoded entries.
 //!
-//! A row of a scan is an encoded entry: key parts, then the id. Only the needed parts are read, and
-//! each is written directly from its encoded bytes; a row allocates memory only for an array, an
-//! object or a computed column. The position of a part is found by skipping the parts before it,
-//! and stored for the row, so that columns in any order need one pass over the entry.
+//! A row of a scan is an encoded entry, which consists of the key parts and the id. Only the
+//! required parts are read. Each of them is written directly from its encoded bytes; only an
+//! array, an object or a computed column allocates memory. A part is found by skipping the parts
+//! before it. Its position is stored for the row, so that columns in any order need one pass over
+//! the entry.
 
 use std::borrow::Cow;
 
@@ -21,14 +22,14 @@ use super::format::Format;
 use super::value::{out_of_range, write_value};
 use crate::sql::plan::{Cell, ColumnInfo};
 
-/// The printer of the rows of a scan.
+/// The printer of the rows of a scan, for the columns of one result.
 pub(crate) struct EntryPrinter {
     cells: Vec<Cell>,
     descending: Vec<bool>,
-    /// The cost of computed columns since [`Self::reset_if_due`] was last called.
+    /// The cost of the computed columns since the last call of [`Self::reset_if_due`].
     spent: u64,
-    /// The positions of parts. The memory is reused for each row without clearing, which would cost
-    /// as much as printing a number.
+    /// The positions of the parts in the present entry. The array is not cleared between rows,
+    /// which would cost as much as printing a number.
     key_starts: Starts,
     include_starts: Starts,
     /// A reused buffer for one value.
@@ -37,28 +38,30 @@ pub(crate) struct EntryPrinter {
 
 /// The maximum number of key parts for [`EntryPrinter::integers`].
 const INTEGERS_MAX: usize = 4;
-/// The cost of computed columns after which other tasks must run: about a millisecond.
+/// The cost of computed columns after which the session lets other tasks run; it takes about a
+/// millisecond.
 const TURN_COST: u64 = 1 << 20;
 
 impl EntryPrinter {
-    /// Returns a printer of these cells of an index's rows.
+    /// Returns a printer of these cells for the rows of an index.
     pub(crate) fn new(spec: &IndexSpec, cells: Vec<Cell>) -> Self {
         Self::with_directions(cells, spec.descending())
     }
 
-    /// Returns a printer for entries whose key parts have these directions.
+    /// Returns a printer of these cells for entries whose key parts are descending as
+    /// `descending` says.
     pub(crate) fn with_directions(cells: Vec<Cell>, descending: Vec<bool>) -> Self {
         let (key_starts, include_starts) = ([0; PARTS_MAX + 1], [0; PARTS_MAX + 1]);
         Self { cells, descending, spent: 0, key_starts, include_starts, binary: Vec::new() }
     }
 
-    /// True if the computed columns since the last [`Self::reset_if_due`] have taken so much time
-    /// that other tasks must run before the next row.
+    /// Returns true if the computed columns since the last [`Self::reset_if_due`] have taken so
+    /// much time that other tasks must run before the next row.
     pub(crate) fn is_due(&self) -> bool {
         self.spent >= TURN_COST
     }
 
-    /// Returns the value of [`Self::is_due`] and resets the cost.
+    /// Returns the value of [`Self::is_due`]. If it is true, sets the cost to zero.
     pub(crate) fn reset_if_due(&mut self) -> bool {
         let is_due = self.is_due();
         if is_due {
@@ -76,7 +79,8 @@ impl EntryPrinter {
         EntryRow { cells, row, key, include, spent, cost: CostMeter::for_evaluation(), binary }
     }
 
-    /// True if each cell is the id or a key part of a type that [`Self::integers`] supports.
+    /// Returns true if each cell is the id, or a key part of a type that [`Self::integers`]
+    /// supports.
     pub(crate) fn has_only_integers(&self, types: &[ColumnType]) -> bool {
         let is_plain = |(cell, column_type): (&Cell, &ColumnType)| match cell {
             Cell::Id => *column_type == ColumnType::Text,
@@ -86,7 +90,7 @@ impl EntryPrinter {
         self.descending.len() <= INTEGERS_MAX && self.cells.iter().zip(types).all(is_plain)
     }
 
-    /// Returns the key parts and the id of a row whose key parts are all short integers; otherwise
+    /// Returns the key parts and the id of a row if all key parts are short integers; otherwise
     /// `None`. One pass over the entry finds them, without storing positions.
     #[inline]
     pub(crate) fn integers<'r>(&self, row: Row<'r>) -> Option<([i64; INTEGERS_MAX], &'r [u8])> {
@@ -99,7 +103,7 @@ impl EntryPrinter {
         Some((integers, rest))
     }
 
-    /// The cells of a row, in the order of the result.
+    /// Returns the cells of a row, in the order of the result's columns.
     pub(crate) fn cells(&self) -> &[Cell] {
         &self.cells
     }
@@ -122,13 +126,13 @@ impl EntryPrinter {
     }
 }
 
-/// One row of a scan, with the known positions of its parts.
+/// One row of a scan, with the positions of its parts as far as they are known.
 pub(crate) struct EntryRow<'r> {
     cells: &'r [Cell],
     row: Row<'r>,
     key: Parts<'r>,
     include: Parts<'r>,
-    /// The printer's cost of computed columns, to which the row adds.
+    /// The cost counter of the printer, to which this row adds its computed columns.
     spent: &'r mut u64,
     cost: CostMeter,
     /// A reused buffer for one value.
@@ -191,17 +195,18 @@ impl EntryRow<'_> {
     }
 }
 
-/// The maximum number of parts in an entry.
+/// The maximum number of parts of an entry.
 const PARTS_MAX: usize = proto::model::index::COLUMNS_MAX;
 
-/// The positions of parts in bytes. The first is always 0.
+/// The positions of parts in an entry, in bytes. The first one is always 0.
 type Starts = [u32; PARTS_MAX + 1];
 
-/// Consecutive encoded parts and their positions. Parts beyond the given directions are ascending.
+/// The encoded parts of an entry, with their positions. Parts for which `descending` has no item
+/// are ascending.
 struct Parts<'a> {
     bytes: &'a [u8],
     descending: &'a [bool],
-    /// The positions of the first parts; `known` is the number of positions found.
+    /// The positions of the parts. Only the first `known` ones are valid.
     starts: &'a mut Starts,
     known: usize,
 }
@@ -229,8 +234,8 @@ impl<'a> Parts<'a> {
         Ok(&self.bytes[self.starts[part] as usize..])
     }
 
-    /// Returns the value of a part that is a short integer of the column's type; `None` for other
-    /// parts.
+    /// Returns the value of a part that is a short integer and fits the column's type; `None` for
+    /// any other part.
     #[inline]
     fn leading_int(&mut self, part: usize, column_type: ColumnType) -> Result<Option<i64>> {
         if !matches!(column_type, ColumnType::Int4 | ColumnType::Int8) {
@@ -284,7 +289,7 @@ impl<'a> Parts<'a> {
         Ok(present)
     }
 
-    /// Records the position at which a part ends.
+    /// Records the position at which a part ends, which is the start of the next part.
     fn note_end(&mut self, part: usize, end: usize) {
         if self.known == part && part < PARTS_MAX {
             self.known += 1;
@@ -293,7 +298,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns an error if the text of an integer is outside the range of its column's type, as results
+/// Returns an error if the text of an integer is outside the range of the column's type. Results
 /// of arithmetic may be.
 fn check_integer(text: &[u8], column_type: ColumnType) -> Result<()> {
     // A short integer needs no check.
@@ -309,17 +314,19 @@ fn check_integer(text: &[u8], column_type: ColumnType) -> Result<()> {
     }
 }
 
+/// Returns true if a text is a number of the type `T`.
 fn fits<T: std::str::FromStr>(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| text.parse::<T>().is_ok())
 }
 
+/// The decoded values of an entry, for the evaluation of expressions.
 struct EntryScope {
     id: String,
     columns: Vec<Value>,
 }
 
 impl EntryScope {
-    /// Decodes all values of an entry, as input of expressions.
+    /// Decodes all values of an entry.
     fn decode(row: Row<'_>, descending: &[bool]) -> Result<Self> {
         let mut columns = Vec::with_capacity(descending.len());
         let mut rest = row.entry;
@@ -352,6 +359,7 @@ impl Scope for EntryScope {
     }
 }
 
+/// Returns the error for an entry that cannot be decoded.
 fn corrupt() -> Error {
     Error::new(ErrorCode::Corrupt, "an entry does not have the parts of its index")
 }

@@ -13,8 +13,8 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Decodes the formats of `count` values. An empty list means text for all; one code applies to
-    /// all.
+    /// Decodes the formats of `count` values from the protocol's codes. An empty list means text
+    /// for all values; one code applies to all values.
     pub(crate) fn list(codes: &[i16], count: usize) -> Result<Vec<Self>> {
         let parse = |code: &i16| match code {
             0 => Ok(Self::Text),
@@ -35,7 +35,7 @@ impl Format {
         }
     }
 
-    /// The protocol's code of the format.
+    /// Returns the protocol's code of the format.
     pub(crate) fn code(self) -> i16 {
         match self {
             Self::Text => 0,

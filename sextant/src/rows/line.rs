@@ -1,11 +1,11 @@
-//! Rows as lines of text in the format of COPY: values separated by tabs, `\N` for NULL, and
-//! escapes.
+//! Rows as lines of text in the format of COPY: tabs separate the values, `\N` stands for NULL,
+//! and special characters are escaped.
 
 use proto::Result;
 use proto::expr::ColumnType;
 
-/// Appends a line. `cell` appends the text of one value, given its number and type, and returns
-/// false for NULL. After an error the line is incomplete.
+/// Appends a line. `cell` gets the number and the type of a value, appends its text and returns
+/// true, or returns false for NULL. After an error the line is incomplete.
 pub(crate) fn write(
     out: &mut Vec<u8>,
     types: impl Iterator<Item = ColumnType>,
@@ -30,8 +30,8 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// True if a text contains a backslash or a control character. Reads eight bytes at a time, because
-/// most texts have none.
+/// Returns true if a text contains a backslash or a control character. Reads eight bytes at a
+/// time, because most texts contain neither.
 #[inline]
 fn may_need_escapes(text: &[u8]) -> bool {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
@@ -46,8 +46,8 @@ fn may_need_escapes(text: &[u8]) -> bool {
         || rest.iter().any(|byte| *byte == b'\\' || *byte < 0x20)
 }
 
-/// Replaces NUL characters of a text from offset `at` on by JSON's escape, since PostgreSQL's texts
-/// cannot contain NUL, and clients truncate or refuse such a text.
+/// Replaces NUL characters of a text, from offset `at` on, by JSON's escape. Texts of PostgreSQL
+/// cannot contain NUL; clients truncate or refuse such a text.
 pub(crate) fn escape_nul(column_type: ColumnType, out: &mut Vec<u8>, at: usize) {
     if column_type != ColumnType::Text || !out[at..].contains(&0) {
         return;
@@ -61,8 +61,8 @@ pub(crate) fn escape_nul(column_type: ColumnType, out: &mut Vec<u8>, at: usize) 
     }
 }
 
-/// Applies COPY's escapes to the buffer from offset `at` on. Most values need none and are not
-/// copied.
+/// Applies COPY's escapes to the buffer from offset `at` on. Most values need no escapes and are
+/// not copied.
 fn escape(out: &mut Vec<u8>, at: usize) {
     let special = |byte: &u8| matches!(byte, b'\\' | 8..=13);
     let Some(first) = out[at..].iter().position(special) else { return };

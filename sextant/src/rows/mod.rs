@@ -1,4 +1,4 @@
-//! The rows of results in the forms that clients read; shared by the SQL and the gRPC port.
+//! Conversion of result rows to the forms that clients read, for the SQL and the gRPC port.
 
 pub(crate) mod columns;
 pub(crate) mod entry;

@@ -1,9 +1,9 @@
 //! The merge of the scans of a divided statement ([`Merge`]) into the rows of its result.
 //!
-//! Each scan returns rows in the order of the index. In the parts by which the statement was
-//! divided, MISSING is treated as NULL; the merge is then in the order of the index too, and equal
-//! rows of DISTINCT are adjacent. All scans read the epoch of the first one, whose lease keeps it
-//! readable.
+//! Each scan returns rows in the order of the index. In the key parts by which the statement was
+//! divided, MISSING is treated as NULL. The merged rows are then in the order of the index too,
+//! and equal rows of DISTINCT are adjacent. All scans read the epoch of the first scan, whose
+//! lease keeps the epoch readable.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -13,22 +13,22 @@ use async_trait::async_trait;
 use proto::model::ids::Epoch;
 use proto::rpc::rows::{RowBlock, RowBlockBuilder, row_at};
 use proto::rpc::scan::{Consistency, ScanRequest};
-use proto::value::key::{LeadingParts, missing_as_null};
+use proto::value::key::{LeadingParts, replace_missing_by_null};
 use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
 
 use crate::access::{Access, BatchSource};
 use crate::sql::plan::{IndexPlan, Merge};
 
-/// The size at which a merged block is returned, in bytes.
+/// The size of a merged block, in bytes, at which it is returned.
 const BLOCK_BYTES: usize = 16 << 10;
 
-/// The time for which scans keep the permits of the router while another scan of the statement
-/// waits for one.
+/// The time for which scans of a statement keep their permits of the router while another scan of
+/// the same statement waits for a permit.
 const HOLD_MAX: Duration = Duration::from_millis(50);
 
-/// Starts the other scans of a plan, if there are any, and returns their merge with the first.
-pub async fn merged(
+/// Starts the other scans of a plan, if there are any. Returns the merge of all scans.
+pub async fn start_merge(
     access: &Access,
     plan: &IndexPlan,
     first: Box<dyn BatchSource>,
@@ -50,9 +50,9 @@ pub async fn merged(
     Ok(Box::new(MergedScans::new(scans, epoch, plan, merge)))
 }
 
-/// Waits for a scan that needs a permit of the router. After [`HOLD_MAX`] the other scans of the
-/// statement are parked and release their permits, since these, or statements that wait in the same
-/// way, may hold all permits.
+/// Waits for a scan of a statement that needs a permit of the router. After [`HOLD_MAX`], the
+/// statement's other scans are parked and release their permits. Otherwise such waiting
+/// statements could hold all permits.
 async fn or_park<'s, T>(
     wait: impl Future<Output = Result<T>>,
     others: impl Iterator<Item = &'s mut Scan>,
@@ -67,13 +67,13 @@ async fn or_park<'s, T>(
     }
 }
 
-/// A scan, with the position in its last block.
+/// One of the merged scans, with the position in its last block.
 struct Scan {
     batches: Box<dyn BatchSource>,
     /// True if the scan has released its permit.
     is_parked: bool,
     block: RowBlock,
-    /// The offset of the row after the current one, in bytes.
+    /// The offset of the row after the current row, in bytes.
     next: usize,
     current: Option<Row>,
     is_ended: bool,
@@ -82,7 +82,7 @@ struct Scan {
 /// The current row of a scan.
 struct Row {
     place: Range<usize>,
-    /// The entry of the row, with NULL in place of MISSING.
+    /// The entry of the row, in which NULL replaces MISSING.
     read: Vec<u8>,
 }
 
@@ -104,16 +104,17 @@ impl Scan {
     }
 }
 
+/// The merge of several scans, ordered by their entries.
 struct MergedScans {
-    /// The scans, including finished ones.
+    /// All scans, including finished ones.
     scans: Vec<Scan>,
     epoch: Epoch,
     reverse: bool,
     descending: Vec<bool>,
     parts: Vec<u16>,
-    /// The number of leading parts that form a row of DISTINCT; `None` without DISTINCT.
+    /// The number of leading key parts that form a row of DISTINCT; `None` without DISTINCT.
     distinct: Option<usize>,
-    /// The leading parts of the last row, for DISTINCT.
+    /// The leading key parts of the last returned row, for DISTINCT.
     last: Option<Vec<u8>>,
     skip: u64,
     left: u64,
@@ -136,15 +137,15 @@ impl MergedScans {
         }
     }
 
-    /// Moves each scan to its next row or its end if that is possible without waiting; false if a
-    /// scan has to be awaited.
-    fn settle(&mut self) -> Result<bool> {
+    /// Moves each scan to its next row or to its end, as far as that is possible without waiting.
+    /// Returns false if a scan must be awaited.
+    fn advance_scans(&mut self) -> Result<bool> {
         for scan in &mut self.scans {
             if scan.current.is_some() || scan.is_ended {
                 continue;
             }
             let Some(place) = row_at(&scan.block.data, scan.next) else { return Ok(false) };
-            let read = missing_as_null(
+            let read = replace_missing_by_null(
                 &scan.block.data[place.entry.clone()],
                 &self.descending,
                 &self.parts,
@@ -155,7 +156,8 @@ impl MergedScans {
         Ok(true)
     }
 
-    /// Waits for the next block of each scan that needs one. Dropping the future loses nothing.
+    /// Waits for the next block of each scan that needs one. If the future is dropped, nothing is
+    /// lost.
     async fn fetch(&mut self) -> Result<()> {
         for at in 0..self.scans.len() {
             let (before, rest) = self.scans.split_at_mut(at);
@@ -166,7 +168,8 @@ impl MergedScans {
             }
             let next = match scan.is_parked {
                 true => or_park(scan.batches.next(), before.iter_mut().chain(after)).await?,
-                // A scan with a permit is only slow.
+                // A scan that has a permit needs no other permit, so the others need not be
+                // parked.
                 false => scan.batches.next().await?,
             };
             scan.is_parked = false;
@@ -181,7 +184,8 @@ impl MergedScans {
         Ok(())
     }
 
-    /// Returns the index of the scan whose row comes first; `None` if all scans have ended.
+    /// Returns the index of the scan whose current row comes first; `None` if all scans have
+    /// ended.
     fn first(&self) -> Option<usize> {
         let wanted = if self.reverse { Ordering::Greater } else { Ordering::Less };
         let mut first: Option<(usize, &Row)> = None;
@@ -194,20 +198,24 @@ impl MergedScans {
         first.map(|(at, _)| at)
     }
 
-    /// True unless DISTINCT has returned an equal row already.
+    /// Returns true unless DISTINCT has already returned an equal row.
     fn is_new(&mut self, read: &[u8]) -> Result<bool> {
         let Some(parts) = self.distinct else { return Ok(true) };
         let parts = LeadingParts::of(read, self.descending.iter().take(parts).copied())?;
-        if self.last.as_deref().is_some_and(|last| parts.read_like(last)) {
+        if self.last.as_deref().is_some_and(|last| parts.looks_equal_to(last)) {
             return Ok(false);
         }
         self.last = Some(parts.bytes().to_vec());
         Ok(true)
     }
 
-    /// Appends rows until the block is full or a scan has to be awaited.
+    /// Appends rows to a block until it is full or a scan must be awaited.
     fn merge_into(&mut self, builder: &mut RowBlockBuilder) -> Result<()> {
-        while builder.len() < BLOCK_BYTES && self.left > 0 && self.page_left > 0 && self.settle()? {
+        while builder.len() < BLOCK_BYTES
+            && self.left > 0
+            && self.page_left > 0
+            && self.advance_scans()?
+        {
             let Some(first) = self.first() else { return Ok(()) };
             let Some(row) = self.scans[first].current.take() else { return Ok(()) };
             if !self.is_new(&row.read)? {
@@ -224,6 +232,7 @@ impl MergedScans {
         Ok(())
     }
 
+    /// Returns true if no further row is returned.
     fn is_at_end(&self) -> bool {
         let is_read = |scan: &Scan| scan.is_ended && scan.current.is_none();
         self.left == 0 || self.page_left == 0 || self.scans.iter().all(is_read)

@@ -1,8 +1,9 @@
 //! Results that wait for the next read of their client.
 //!
-//! A client may never request more of a result. The scan continues to run for [`SUSPENDED_RUNS`],
-//! so that a client that reads steadily does not have to wait. After that it is parked: it keeps
-//! its position and its epoch, and releases its permit for other scans. At last it is dropped
+//! A client may never request the rest of a result. The scan of the result continues to run for
+//! [`SUSPENDED_RUNS`], so that a client that reads steadily does not have to wait. After that the
+//! scan is parked: its position and its epoch remain, but its permit is released for other scans.
+//! If the client still does not read, the result is dropped
 //! ([`cursor_idle`](crate::flow::ClientLimits::cursor_idle)).
 
 use std::sync::{Arc, Mutex};
@@ -11,10 +12,10 @@ use std::time::Duration;
 use proto::env::{Env, Task};
 use proto::lock::lock;
 
-use crate::flow::{Flow, Limit};
+use crate::flow::{ClientCapacity, Limit};
 
-/// The time for which a scan runs while its client does not read: much longer than a client needs
-/// to request the next rows.
+/// The time for which a scan runs while its client does not read. It is much longer than a client
+/// needs to request the next rows.
 pub(crate) const SUSPENDED_RUNS: Duration = Duration::from_secs(2);
 
 /// A result that can be parked until the next read.
@@ -26,13 +27,14 @@ pub(crate) trait Park: Send + 'static {
 /// A result that waits for the next read.
 pub(crate) struct SuspendedResult<T> {
     kept: Arc<Mutex<Option<T>>>,
-    /// The task that parks the result after a time and drops it later, unless the task is dropped
-    /// before.
+    /// The task that first parks the result and later drops it. If the task is dropped, neither
+    /// happens.
     _parking: Task,
 }
 
 impl<T: Park> SuspendedResult<T> {
-    pub(crate) fn new(reading: T, env: &Env, flow: &Arc<Flow>) -> Self {
+    /// Returns a result that waits, and starts the time until it is parked.
+    pub(crate) fn new(reading: T, env: &Env, flow: &Arc<ClientCapacity>) -> Self {
         let kept = Arc::new(Mutex::new(Some(reading)));
         let (parked, flow) = (Arc::clone(&kept), Arc::clone(flow));
         let parking = env.spawn_request("park", async move {
@@ -49,7 +51,7 @@ impl<T: Park> SuspendedResult<T> {
         Self { kept, _parking: parking }
     }
 
-    /// Returns the result for the next read; `None` if it was dropped already.
+    /// Returns the result for the next read; `None` if it was already dropped.
     pub(crate) fn resume(self) -> Option<T> {
         lock(&self.kept).take()
     }

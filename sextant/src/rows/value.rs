@@ -1,4 +1,4 @@
-//! Single values in the forms that clients read: text and binary.
+//! Conversion of single values to the forms that clients read: text and binary.
 
 use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive};
 use proto::expr::ColumnType;
@@ -8,12 +8,12 @@ use proto::{Error, ErrorCode, Result};
 
 use super::format::Format;
 
-/// A value of a result that was not read directly from an entry.
+/// A computed value of a result, in contrast to values that are printed directly from an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Datum {
     /// A JSON value; NULL and MISSING are SQL's NULL.
     Value(Value),
-    /// An exact decimal, of a sum or an average.
+    /// An exact decimal number, which is a sum or an average.
     Decimal(BigDecimal),
 }
 
@@ -48,8 +48,8 @@ impl Datum {
         }
     }
 
-    /// Appends the value in a column's type and format and returns true; returns false for NULL,
-    /// without appending.
+    /// Appends the value in a column's type and format and returns true. For NULL, appends
+    /// nothing and returns false.
     pub(crate) fn write(
         &self,
         column_type: ColumnType,
@@ -70,12 +70,13 @@ impl Datum {
     }
 }
 
+/// Returns a decimal as text without an exponent.
 fn plain(decimal: &BigDecimal) -> String {
     decimal.normalized().to_plain_string()
 }
 
-/// Appends a value in a column's type and format and returns true; returns false, without
-/// appending, for NULL and for a value of another type. Fails with `OutOfRange` for a number
+/// Appends a value in a column's type and format and returns true. For NULL and for a value of
+/// another type, appends nothing and returns false. Returns the error `OutOfRange` for a number
 /// outside the column's type, such as the result of integer arithmetic beyond 64 bits.
 pub(crate) fn write_value(
     value: &Value,
@@ -106,7 +107,7 @@ pub(crate) fn write_value(
     Ok(true)
 }
 
-/// Returns a value as one of its column's type, without rounding; NULL if it has another type.
+/// Returns a value if it has the column's type, without rounding; NULL if it has another type.
 fn of_type(value: &Value, column_type: ColumnType) -> Value {
     match (value, column_type) {
         (Value::Number(Number::Float(_)), ColumnType::Int4 | ColumnType::Int8) => Value::Null,
@@ -126,8 +127,8 @@ pub(crate) fn out_of_range(number: impl std::fmt::Display, column_type: ColumnTy
         .with_hint("cast an operand to numeric or float8")
 }
 
-/// Appends a number in binary form. The number already has the column's type, so the conversion
-/// loses nothing.
+/// Appends a number in binary form. The number must already have the column's type, so the
+/// conversion loses nothing.
 fn write_binary(number: Number, column_type: ColumnType, out: &mut Vec<u8>) {
     let int = number.as_i64().unwrap_or_default();
     match column_type {
@@ -151,7 +152,8 @@ const NUMERIC_INFINITE: u16 = 0xd000;
 const NUMERIC_NEGATIVE_INFINITE: u16 = 0xf000;
 
 /// Appends PostgreSQL's binary form of a numeric: number of digits in base 10,000, power of the
-/// first digit, sign, number of decimal places, digits. `text` is a decimal without an exponent.
+/// first digit, sign, number of decimal places, digits. `text` is a decimal number without an
+/// exponent.
 fn numeric_to_binary(text: &str, out: &mut Vec<u8>) {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (NUMERIC_NEGATIVE, digits),
@@ -183,7 +185,8 @@ fn numeric_to_binary(text: &str, out: &mut Vec<u8>) {
     groups.iter().for_each(|group| out.extend_from_slice(&group.to_be_bytes()));
 }
 
-/// Decodes PostgreSQL's binary form of a numeric to decimal text; `None` if it is malformed or NaN.
+/// Decodes PostgreSQL's binary form of a numeric to the text of a decimal number. Returns `None`
+/// if it is malformed or NaN.
 pub(crate) fn numeric_from_binary(bytes: &[u8]) -> Option<String> {
     let mut words = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     let (count, weight) = (usize::from(words.next()?), words.next()? as i16);

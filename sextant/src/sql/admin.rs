@@ -15,13 +15,13 @@ use proto::rpc::command::{
 use proto::{Error, ErrorCode, Result};
 
 use super::ast::Admin;
-use super::draining::tell_what_stays;
+use super::draining::send_staying_remark;
 use super::named::{find_index, run_on_bucket, run_on_index};
 use super::remarks::Remarks;
-use crate::access::{Access, AuditedAccess, absent};
+use crate::access::{Access, AuditedAccess, unknown_name_error};
 
-/// Executes a statement and returns its command tag. Moves that it starts continue in the
-/// background; SHOW MOVES shows their progress.
+/// Executes a statement and returns its command tag. Moves that the statement starts continue in
+/// the background; SHOW MOVES shows their progress.
 pub async fn run(access: &AuditedAccess, statement: &Admin, remarks: &Remarks) -> Result<String> {
     let tag = match statement {
         Admin::ChangeCoordinators(change) => {
@@ -57,7 +57,7 @@ pub async fn run(access: &AuditedAccess, statement: &Admin, remarks: &Remarks) -
             let (node, command) = for_node(access, (node, Some(Role::Indexer)), drains)?;
             access.command(command.into()).await?;
             if *drain {
-                tell_what_stays(access, node, remarks).await;
+                send_staying_remark(access, node, remarks).await;
             }
             if *drain { "DRAIN NODE" } else { "CANCEL DRAIN NODE" }
         }
@@ -91,34 +91,38 @@ async fn alter(access: &AuditedAccess, statement: &Admin) -> Result<&'static str
             move_to(access, bucket, to, |bucket, to| MoveBucket { bucket, to }.into()).await
         }
         Admin::SetCopies { bucket, copies } => {
-            on_bucket(access, bucket, |bucket| SetCopies { bucket, copies: *copies }.into()).await
+            run_for_bucket(access, bucket, |bucket| SetCopies { bucket, copies: *copies }.into())
+                .await
         }
         Admin::SetVersionIdle { bucket, idle_ms } => {
             let command = |bucket| SetVersionIdle { bucket, idle_ms: *idle_ms }.into();
-            on_bucket(access, bucket, command).await
+            run_for_bucket(access, bucket, command).await
         }
         Admin::CancelVersion { bucket, version } => {
             let command = |bucket| CancelVersion { bucket, version: version.clone() }.into();
-            on_bucket(access, bucket, command).await
+            run_for_bucket(access, bucket, command).await
         }
         Admin::CancelVbuckets { bucket } => {
-            on_bucket(access, bucket, |bucket| CancelHandOver { bucket }.into()).await
+            run_for_bucket(access, bucket, |bucket| CancelHandOver { bucket }.into()).await
         }
         Admin::SeparateIncludedColumns { index, separate } => {
             let command = |index| SetSeparateIncludedColumns { index, separate: *separate }.into();
-            on_index(access, index, command).await
+            run_for_index(access, index, command).await
         }
         Admin::SetSliceBytesMax { index, bytes } => {
-            on_index(access, index, |index| SetSliceBytesMax { index, bytes: *bytes }.into()).await
+            run_for_index(access, index, |index| SetSliceBytesMax { index, bytes: *bytes }.into())
+                .await
         }
         Admin::SetReplicas { index, replicas } => {
-            on_index(access, index, |index| SetReplicas { index, replicas: *replicas }.into()).await
+            run_for_index(access, index, |index| SetReplicas { index, replicas: *replicas }.into())
+                .await
         }
         _ => Err(Error::internal("the statement is about no bucket or index")),
     }
 }
 
-async fn on_bucket(
+/// Executes a command about the bucket with a name.
+async fn run_for_bucket(
     access: &AuditedAccess,
     name: &str,
     command: impl FnOnce(BucketId) -> Command + Send,
@@ -126,7 +130,8 @@ async fn on_bucket(
     run_on_bucket(access, name, |bucket| Ok(command(bucket))).await.map(|_| "ALTER BUCKET")
 }
 
-async fn on_index(
+/// Executes a command about the index with a name.
+async fn run_for_index(
     access: &AuditedAccess,
     name: &str,
     command: impl Fn(IndexId) -> Command + Send + Sync,
@@ -134,7 +139,7 @@ async fn on_index(
     run_on_index(access, name, |index| Ok(command(index.id))).await.map(|_| "ALTER INDEX")
 }
 
-/// Moves a bucket, or vbuckets of it, to a projector.
+/// Moves a bucket, or some of its vbuckets, to a projector.
 async fn move_to(
     access: &AuditedAccess,
     name: &str,
@@ -146,7 +151,7 @@ async fn move_to(
     run_on_bucket(access, name, moves).await.map(|_| "ALTER BUCKET")
 }
 
-/// Rebalances one index or all by a call that plans the moves, or starts them as well.
+/// Rebalances one index, or all indexes. `rebalance` plans the moves, or plans and starts them.
 pub async fn rebalance<F: Future<Output = Result<RebalancePlan>>>(
     access: &Access,
     name: Option<&str>,
@@ -154,16 +159,17 @@ pub async fn rebalance<F: Future<Output = Result<RebalancePlan>>>(
 ) -> Result<RebalancePlan> {
     let Some(name) = name else { return rebalance(None).await };
     let planned = rebalance(Some(find_index(access, name).await?.id)).await;
-    planned
-        .map_err(|refused| if refused.code == ErrorCode::Changed { absent(name) } else { refused })
+    planned.map_err(|refused| {
+        if refused.code == ErrorCode::Changed { unknown_name_error(name) } else { refused }
+    })
 }
 
-/// The advice on a new coordinator that does not vote yet.
+/// The advice for an added coordinator that does not vote yet.
 const NOT_VOTING: &str = "start it with its --id, an empty --data and the others in --coordinators; it votes by itself when it has the log, \
                           and SHOW NODES tells; REMOVE COORDINATOR takes it back";
 
-/// Adds or removes a coordinator. Sends a remark if the added one does not vote yet, which is not
-/// an error.
+/// Adds or removes a coordinator. If an added coordinator does not vote yet, sends a remark,
+/// since this is not an error.
 async fn change_coordinators(
     access: &AuditedAccess,
     change: &CoordinatorChange,
@@ -171,7 +177,7 @@ async fn change_coordinators(
 ) -> Result<String> {
     let changed = access.change_coordinators(change.clone()).await?;
     if let Some(lacks) = changed.lacks {
-        remarks.tell(lacks, Some(NOT_VOTING));
+        remarks.send(lacks, Some(NOT_VOTING));
     }
     Ok(match change {
         CoordinatorChange::Add { .. } => "ADD COORDINATOR".to_owned(),
@@ -179,19 +185,20 @@ async fn change_coordinators(
     })
 }
 
-/// Returns the node of a statement and its command. Checks the sender's privilege before the node
-/// is looked up.
+/// Returns the node that a statement names, and the statement's command. Checks the sender's
+/// privilege before it looks up the node.
 fn for_node(
     access: &Access,
     (name, role): (&str, Option<Role>),
     command: impl Fn(NodeId) -> Command,
 ) -> Result<(NodeId, Command)> {
     // The privilege that a command needs does not depend on its node.
-    access.may_send(&command(NodeId(0)))?;
+    access.check_command(&command(NodeId(0)))?;
     let node = find_node(&access.catalog(), name, role)?;
     Ok((node, command(node)))
 }
 
+/// Returns the command that moves a copy of a slice.
 fn move_slice(
     access: &Access,
     info: &IndexInfo,
@@ -205,7 +212,7 @@ fn move_slice(
         Command::StartMoves(StartMoves { moves })
     };
     let of_no_node = planned(None, None);
-    access.may_send(&of_no_node)?;
+    access.check_command(&of_no_node)?;
     let copies = info.topology.replicas(slice);
     let Some(first) = copies.first() else {
         let (name, slices) = (&info.spec.name, info.topology.slices());
@@ -219,7 +226,7 @@ fn move_slice(
     Ok(planned(Some(from), Some(find_node(catalog, to, Some(Role::Indexer))?)))
 }
 
-/// Returns the node with this number or address; an error if there is none.
+/// Returns the node with a number or an address; an error if there is none.
 fn find_node(catalog: &Catalog, name: &str, role: Option<Role>) -> Result<NodeId> {
     let number = name.parse().map(NodeId).ok();
     let found = catalog.nodes.values().find(|node| Some(node.id) == number || node.address == name);
@@ -237,7 +244,7 @@ fn find_node(catalog: &Catalog, name: &str, role: Option<Role>) -> Result<NodeId
     }
 }
 
-/// Returns the lines of EXPLAIN REBALANCE.
+/// Returns the lines of the result of EXPLAIN REBALANCE.
 pub fn explain(catalog: &Catalog, plan: &RebalancePlan) -> Vec<String> {
     if plan.moves.is_empty() {
         return vec!["Nothing to move: the slices are balanced".into()];

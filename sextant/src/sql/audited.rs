@@ -1,8 +1,8 @@
-//! The statements that the audit records, and their texts in the audit.
+//! Determines the statements that the audit records, and their texts in the audit.
 
 use proto::model::users::UserCommand;
 use proto::rpc::command::{
-    Audited, BuildGeneration, BuildIndexes, CancelBuild, CancelHandOver, CancelMoves,
+    AuditClass, BuildGeneration, BuildIndexes, CancelBuild, CancelHandOver, CancelMoves,
     CancelVersion, CommandKind, CreateBucket, CreateDataSet, CreateIndex, DrainNode, DropBucket,
     DropIndex, HandOver, LoadVersion, MoveBucket, RemoveNode, RenameIndex, SetCopies, SetReplicas,
     SetSeparateIncludedColumns, SetSliceBytesMax, SetVersionIdle, StartMoves,
@@ -15,8 +15,8 @@ use crate::audit::EventKind;
 /// The maximum length of a statement's text, in bytes. A longer text is cut and ends with `…`.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// Returns the kind of audit event of a statement; `None` if the audit does not record it. The
-/// match has a case for each statement, so that a new statement cannot be forgotten.
+/// Returns the kind of audit event for a statement; `None` if the audit does not record it. The
+/// match has a case for every statement, so that a new statement cannot be forgotten.
 pub fn kind(statement: &Statement) -> Option<EventKind> {
     match statement {
         Statement::CreateBucket(_) => of::<CreateBucket>(),
@@ -56,6 +56,7 @@ pub fn kind(statement: &Statement) -> Option<EventKind> {
     }
 }
 
+/// Returns the kind of audit event for a statement about placement.
 fn kind_of_admin(statement: &Admin) -> Option<EventKind> {
     match statement {
         Admin::Rebalance { .. } | Admin::MoveSlice { .. } => of::<StartMoves>(),
@@ -65,7 +66,7 @@ fn kind_of_admin(statement: &Admin) -> Option<EventKind> {
         Admin::CancelVbuckets { .. } => of::<CancelHandOver>(),
         Admin::DrainNode { .. } => of::<DrainNode>(),
         Admin::RemoveNode { .. } => of::<RemoveNode>(),
-        // No commands of the StateContext.
+        // The next two statements send no command to the StateContext.
         Admin::ChangeCoordinators(_) => Some(EventKind::Node),
         Admin::CancelTransaction(_) => Some(EventKind::Transaction),
         Admin::SetCopies { .. } => of::<SetCopies>(),
@@ -77,19 +78,19 @@ fn kind_of_admin(statement: &Admin) -> Option<EventKind> {
     }
 }
 
-/// Returns the kind of event of the statements that propose a command.
+/// Returns the kind of audit event for statements that propose the command `C`.
 fn of<C: CommandKind>() -> Option<EventKind> {
     C::AUDITED.map(|audited| match audited {
-        Audited::Definition => EventKind::Ddl,
-        Audited::Move => EventKind::Move,
-        Audited::Node => EventKind::Node,
-        Audited::Users => EventKind::Users,
+        AuditClass::Definition => EventKind::Ddl,
+        AuditClass::Move => EventKind::Move,
+        AuditClass::Node => EventKind::Node,
+        AuditClass::Users => EventKind::Users,
     })
 }
 
-/// Returns the text of a statement for the audit: its tokens without comments, with `…` for each
-/// literal of a definition or of a statement about users. Literals of other statements are shown:
-/// numbers and addresses of nodes, numbers of slices and of transactions.
+/// Returns the text of a statement for the audit, from its tokens without comments. In
+/// definitions and in statements about users, `…` replaces each literal. In other statements the
+/// literals remain: numbers and addresses of nodes, and numbers of slices and transactions.
 pub fn text<'a>(kind: EventKind, tokens: impl Iterator<Item = &'a Token>) -> String {
     let has_literals = matches!(kind, EventKind::Move | EventKind::Node | EventKind::Transaction);
     let mut text = String::new();
@@ -123,7 +124,7 @@ pub fn text<'a>(kind: EventKind, tokens: impl Iterator<Item = &'a Token>) -> Str
     text
 }
 
-/// True for a token that is not a literal: a word, a quoted name, or punctuation.
+/// Returns true for a token that is not a literal: a word, a quoted name, or punctuation.
 fn is_plain(token: &Token) -> bool {
     matches!(
         token,

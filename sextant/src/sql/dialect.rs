@@ -10,7 +10,8 @@ use sqlparser::dialect::{Dialect, PostgreSqlDialect};
 pub struct SextantDialect;
 
 impl Dialect for SextantDialect {
-    /// Returns PostgreSQL's dialect, because the tokenizer compares the type in a few places.
+    /// Returns the type of PostgreSQL's dialect, since the tokenizer compares the type in a few
+    /// places.
     fn dialect(&self) -> TypeId {
         TypeId::of::<PostgreSqlDialect>()
     }

@@ -1,5 +1,5 @@
-//! Remarks that tell why slices remain on a node that is being drained: `DRAIN NODE` does not wait
-//! for moves.
+//! Remarks about slices that remain on a node that is being drained. `DRAIN NODE` does not wait
+//! for moves, so the remarks tell why there are none.
 
 use std::collections::BTreeSet;
 
@@ -15,31 +15,33 @@ use crate::access::Access;
 /// The maximum number of indexes that a remark names.
 const NAMED_MAX: usize = 3;
 
-/// Sends a remark about the slices of a draining node that have no move, with the reason.
-pub(super) async fn tell_what_stays(access: &Access, node: NodeId, remarks: &Remarks) {
-    if staying(&access.catalog(), node).next().is_none() {
+/// Sends a remark about the slices of a draining node for which no move is planned, with the
+/// reason.
+pub(super) async fn send_staying_remark(access: &Access, node: NodeId, remarks: &Remarks) {
+    if indexes_without_moves(&access.catalog(), node).next().is_none() {
         return;
     }
     let status = access.status().await.ok();
     // The moves may have been planned meanwhile.
-    if let Some((what, hint)) = what_stays(&access.catalog(), status.as_ref(), node) {
-        remarks.tell(what, Some(hint));
+    if let Some((what, hint)) = staying_remark(&access.catalog(), status.as_ref(), node) {
+        remarks.send(what, Some(hint));
     }
 }
 
-/// Returns the indexes with slices on a node for which no move is planned: first those that serve
-/// or are built for the first time, then other generations.
-fn staying(catalog: &Catalog, node: NodeId) -> impl Iterator<Item = &IndexInfo> {
+/// Returns the indexes with slices on a node for which no move is planned. Serving generations
+/// and first builds come before other generations.
+fn indexes_without_moves(catalog: &Catalog, node: NodeId) -> impl Iterator<Item = &IndexInfo> {
     let stays = move |index: &&IndexInfo| !index.moves_all_from(node);
     catalog.local_indexes().map(|index| &**index).filter(stays)
 }
 
-fn what_stays(
+/// Returns the message and the hint of the remark; `None` if moves are planned for all slices.
+fn staying_remark(
     catalog: &Catalog,
     status: Option<&CoordinatorStatus>,
     node: NodeId,
 ) -> Option<(String, &'static str)> {
-    let indexes: Vec<&IndexInfo> = staying(catalog, node).collect();
+    let indexes: Vec<&IndexInfo> = indexes_without_moves(catalog, node).collect();
     let first = indexes.first()?;
     let all: BTreeSet<&str> = indexes.iter().map(|index| &*index.spec.name).collect();
     let mut names: Vec<String> =
@@ -52,6 +54,7 @@ fn what_stays(
     Some((format!("slices of {names} stay on node {node} for now: {why}"), hint))
 }
 
+/// Returns the reason why slices stay on a node, and a hint.
 fn reason(
     catalog: &Catalog,
     status: Option<&CoordinatorStatus>,
@@ -139,7 +142,8 @@ mod tests {
 
     #[test]
     fn the_reason_why_slices_stay_is_named() {
-        let why = |catalog: &Catalog| what_stays(catalog, None, NodeId(1)).map(|(what, _)| what);
+        let why =
+            |catalog: &Catalog| staying_remark(catalog, None, NodeId(1)).map(|(what, _)| what);
         let online = IndexState::Maintenance;
         let says = |catalog: &Catalog, word: &str| {
             let what = why(catalog).expect("a remark");

@@ -7,7 +7,7 @@ use proto::{Error, ErrorCode};
 pub struct SqlError {
     /// The error of the statement.
     pub error: Error,
-    /// The position as the number of a character, from 1; `None` if unknown.
+    /// The position as the number of a character, counted from 1; `None` if it is unknown.
     pub position: Option<u32>,
 }
 
@@ -20,13 +20,14 @@ impl From<Error> for SqlError {
     }
 }
 
-/// Returns the error for a valid statement that is not supported; the hint names an alternative.
+/// Returns the error for a valid statement that is not supported. The hint describes an
+/// alternative.
 pub(crate) fn unsupported(message: impl Into<String>, hint: impl Into<String>) -> Error {
     Error::new(ErrorCode::Unsupported, message).with_hint(hint)
 }
 
-/// Returns the error for a column qualified with a relation that the statement does not name, in
-/// PostgreSQL's words.
+/// Returns the error for a column whose qualifier is not the name of a relation in the statement.
+/// The text is PostgreSQL's.
 pub(crate) fn no_relation(name: &str) -> Error {
     let name: String = name.chars().take(64).collect();
     Error::new(ErrorCode::Unknown, format!("missing FROM-clause entry for table \"{name}\""))

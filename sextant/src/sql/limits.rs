@@ -1,21 +1,24 @@
-//! Limits of statements. They are checked before parsing, because the parser and all later steps
-//! are recursive: a deep expression would overflow the stack when it is built, cloned or dropped.
+//! Limits of statements. They are checked before the text is parsed. The parser and all later
+//! steps are recursive, so an expression with many levels would overflow the stack when it is
+//! built, cloned or dropped.
 
 use proto::{Error, ErrorCode, Result};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// The maximum length of a query text, in bytes. A token takes some 90 bytes of memory, so the
-/// worst text takes about 400 MB during parsing. COPY, for bulk data, has no such limit.
+/// The maximum length of a query text, in bytes. A token takes some 90 bytes of memory, so in the
+/// worst case a text takes about 400 MB while it is parsed. COPY, which is meant for bulk data,
+/// does not have this limit.
 pub const STATEMENT_BYTES_MAX: usize = 4 << 20;
 
-/// The maximum number of operators in a statement. Each may add a level to the expression tree, and
-/// 500 levels take a quarter of a thread's stack in a debug build.
+/// The maximum number of operators in a statement. Each operator may add a level to the
+/// expression tree. In a debug build, 500 levels take a quarter of a thread's stack.
 pub const OPERATORS_MAX: usize = 500;
 
-/// The maximum depth of nested parentheses, each of which adds a level to the expression tree too.
+/// The maximum depth of nested parentheses. Each pair of parentheses may also add a level to the
+/// expression tree.
 pub const NESTING_MAX: usize = 200;
 
-/// The maximum number of columns in a result, which is PostgreSQL's limit.
+/// The maximum number of columns in a result, the same as in PostgreSQL.
 pub const COLUMNS_MAX: usize = 1664;
 
 /// Returns an error if a result has too many columns.
@@ -41,8 +44,8 @@ pub fn check_length(bytes: usize) -> Result<()> {
         .with_hint("load documents with COPY … FROM STDIN"))
 }
 
-/// Checks the number of operators and the nesting of every statement in a query text. The error
-/// contains the number of the token that exceeds a limit.
+/// Checks the number of operators and the nesting of each statement in a query text. An error
+/// comes with the number of the token that exceeds a limit.
 pub fn check_tokens(tokens: &[TokenWithSpan]) -> std::result::Result<(), (Error, usize)> {
     let (mut operators, mut nesting) = (0, 0usize);
     let mut previous = &Token::SemiColon;
@@ -69,8 +72,8 @@ pub fn check_tokens(tokens: &[TokenWithSpan]) -> std::result::Result<(), (Error,
     Ok(())
 }
 
-/// True if a token adds to the depth of an expression. The sign of a number does not, because the
-/// parser merges it with the number.
+/// Returns true if a token adds a level to an expression. The sign of a number does not, because
+/// the parser merges it with the number.
 fn is_operator(token: &Token, previous: &Token) -> bool {
     match token {
         Token::Minus | Token::Plus => !matches!(previous, Token::LParen | Token::Comma),

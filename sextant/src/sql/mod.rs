@@ -4,9 +4,10 @@
 //! text ── dialect ──▶ tokens ── limits, parse ──▶ ast::Statement ── plan ──▶ proto::rpc::scan::ScanRequest
 //! ```
 //!
-//! `sqlparser` provides the tokens and a cursor over them. The grammar is our own, because most statements exist only in
-//! Sextant, and paths into documents are not SQL's column names. This module depends neither on the protocol nor on the cluster:
-//! the session in [`crate::pg`] connects the three.
+//! `sqlparser` provides the tokens and a cursor over them. The grammar is not from the library,
+//! because most statements exist only in Sextant, and paths into documents are not column names
+//! of SQL. The parser and the planner depend neither on the client protocol nor on the cluster;
+//! the session in [`crate::pg`] connects them.
 //!
 //! Statements that are no scans run here as well, over the [`Access`](crate::access::Access) of their session: [`definitions`], [`transactions`],
 //! [`users`], and the placement of data ([`admin`]).

@@ -1,8 +1,8 @@
-//! The position of an unknown column in the query text, for errors.
+//! Finds the position of an unknown column in the query text, for errors.
 //!
-//! Expressions do not store positions, because most of them live much longer than the text. An
-//! error about a column is rare, so the position is searched afterwards: it is the first occurrence
-//! of the name in the failed statement.
+//! Expressions do not store positions, because most expressions exist much longer than the text.
+//! An error about a column is rare, so the position is searched only then. It is the first
+//! occurrence of the name in the failed statement.
 
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::{Token, Tokenizer};
@@ -10,12 +10,12 @@ use sqlparser::tokenizer::{Token, Tokenizer};
 use super::dialect::SextantDialect;
 use super::error::SqlError;
 
-/// The beginning of the message about an unknown column; the column's name follows.
+/// The beginning of the message about an unknown column. The name of the column follows.
 pub(crate) const NO_COLUMN: &str = "there is no column ";
 
 /// Adds the position of the column to an error about an unknown column. `start` is the offset of
-/// the statement in the text, in bytes.
-pub fn with_place(error: Error, sql: &str, start: usize) -> SqlError {
+/// the statement in the text, in bytes. Other errors get no position.
+pub fn with_column_position(error: Error, sql: &str, start: usize) -> SqlError {
     let name = match error.code {
         ErrorCode::UnknownColumn => error.message.strip_prefix(NO_COLUMN).and_then(first_field),
         _ => None,
@@ -34,8 +34,8 @@ fn first_field(path: &str) -> Option<String> {
     })
 }
 
-/// Returns the position (the number of the character, from 1) of the first column of a name in a
-/// text.
+/// Returns the position of the first column with a name in a text. A position is the number of
+/// the character, counted from 1.
 fn place_of(name: &str, sql: &str) -> Option<u32> {
     let tokens = Tokenizer::new(&SextantDialect, sql).tokenize_with_location().ok()?;
     let is_qualified = |at: usize| at > 0 && tokens[at - 1].token == Token::Period;
@@ -63,7 +63,7 @@ mod tests {
         let place = |name: &str, sql: &str, start: usize| {
             let error =
                 Error::new(ErrorCode::UnknownColumn, format!("{NO_COLUMN}{name} in index i"));
-            with_place(error, sql, start).position
+            with_column_position(error, sql, start).position
         };
         assert_eq!(place("colour", "SELECT colour FROM i", 0), Some(8));
         assert_eq!(place("colour", "SELECT a.colour,\n  'colour', colour FROM i", 0), Some(30));
@@ -73,6 +73,6 @@ mod tests {
         assert_eq!(place("nowhere", two, 0), None);
         assert_eq!(place("colour", "SELECT t.id, \"public\".t.colour FROM t", 0), Some(14));
         let other = Error::new(ErrorCode::Unknown, format!("{NO_COLUMN}x"));
-        assert_eq!(with_place(other, two, 0).position, None);
+        assert_eq!(with_column_position(other, two, 0).position, None);
     }
 }

@@ -1,11 +1,11 @@
 //! Qualified columns: `t.c` and `"public"."t"."c"` for the column `c` of `FROM t`, or of `FROM i AS
 //! t`.
 //!
-//! A path into a document has this form too (`address.city`). If the first step of a path is the
-//! alias of the relation, or its name if it has no alias, it is a qualifier and the other steps are
-//! a column; otherwise the whole is a path. A name with both meanings that refers to two columns is
-//! ambiguous (42702). A bucket has only the columns `id` and `doc` and no paths, so any other
-//! qualifier is an error (42P01).
+//! A path into a document has the same form (`address.city`). The first step is a qualifier if it
+//! equals the alias of the relation, or the relation's name if there is no alias. The other steps
+//! are then a column. Otherwise all steps are a path. If both meanings refer to existing but
+//! different columns, the name is ambiguous (42702). A bucket has only the columns `id` and `doc`
+//! and no paths, so any other qualifier is an error (42P01).
 
 use proto::Result;
 use proto::expr::Expr;
@@ -15,7 +15,7 @@ use super::ast::{Select, SelectExpr, SelectItem};
 use super::error::no_relation;
 use super::walk::children_mut;
 
-/// The name that qualifies the columns of a statement.
+/// The name that qualifies the columns of a statement: the alias or the name of its relation.
 #[derive(Clone, Copy)]
 pub(crate) struct Qualifier<'a>(&'a str);
 
@@ -29,7 +29,8 @@ impl<'a> Qualifier<'a> {
         select.alias.as_deref().or(select.from.as_deref()).map(Self)
     }
 
-    /// Returns the column of a path that begins with the qualifier; `None` for other paths.
+    /// Returns the steps after the qualifier, if a path begins with the qualifier; otherwise
+    /// `None`.
     fn column(self, steps: &[Step]) -> Option<&[Step]> {
         let is = |step: &Step, name: &str| matches!(step, Step::Field(field) if field.eq_ignore_ascii_case(name));
         match steps {
@@ -53,7 +54,8 @@ impl<'a> Qualifier<'a> {
         children_mut(expr).into_iter().for_each(|child| self.strip(child));
     }
 
-    /// Removes the qualifier from the columns of a bucket; an error for any other qualifier.
+    /// Removes the qualifier from the columns of a bucket. Returns an error for any other
+    /// qualifier.
     pub(crate) fn strip_from_bucket(self, expr: &mut Expr) -> Result<()> {
         self.strip(expr);
         let mut unknown = None;
@@ -70,8 +72,8 @@ impl<'a> Qualifier<'a> {
         unknown.map_or(Ok(()), Err)
     }
 
-    /// Returns an expression without qualifiers; `None` if it contains none.
-    pub(crate) fn without(self, expr: &Expr) -> Option<Expr> {
+    /// Returns an expression without the qualifiers in it; `None` if it contains none.
+    pub(crate) fn without_qualifier(self, expr: &Expr) -> Option<Expr> {
         let is_qualified =
             |expr: &Expr| matches!(expr, Expr::Path(steps) if self.column(steps).is_some());
         expr.any(&mut |expr| is_qualified(expr)).then(|| {
@@ -81,7 +83,7 @@ impl<'a> Qualifier<'a> {
         })
     }
 
-    /// Returns a SELECT from a bucket without qualifiers.
+    /// Returns a SELECT from a bucket, without the qualifiers in it.
     pub(crate) fn stripped_from_bucket(self, select: &Select) -> Result<Select> {
         let mut select = select.clone();
         expressions(&mut select).into_iter().try_for_each(|expr| self.strip_from_bucket(expr))?;

@@ -1,6 +1,7 @@
-//! Parsers of durations and sizes in the form of PostgreSQL's settings.
+//! Parsers of durations and sizes, with the units of PostgreSQL's settings.
 
-/// Parses a duration in milliseconds, with one of PostgreSQL's units or without a unit.
+/// Parses a duration and returns it in milliseconds. The text has one of PostgreSQL's units, or
+/// no unit, which means milliseconds.
 pub fn duration_ms(text: &str) -> Option<u64> {
     number(text, |unit| match unit {
         "" | "ms" => Some(1),
@@ -12,8 +13,8 @@ pub fn duration_ms(text: &str) -> Option<u64> {
     })
 }
 
-/// Parses a size in bytes, with one of PostgreSQL's units or without a unit. A kilobyte has 1,024 bytes, as in
-/// PostgreSQL.
+/// Parses a size and returns it in bytes. The text has one of PostgreSQL's units, or no unit,
+/// which means bytes. A kilobyte has 1,024 bytes, as in PostgreSQL.
 pub fn bytes(text: &str) -> Option<u64> {
     number(text, |unit| match unit {
         "" | "B" => Some(1),
@@ -25,6 +26,7 @@ pub fn bytes(text: &str) -> Option<u64> {
     })
 }
 
+/// Parses a number with a unit; `factor` returns the factor of a unit.
 fn number(text: &str, factor: impl FnOnce(&str) -> Option<u64>) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|ch: char| !ch.is_ascii_digit()).unwrap_or(text.len());

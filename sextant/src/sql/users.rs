@@ -1,10 +1,10 @@
 //! The execution of statements about users as replicated commands, for the SQL and the gRPC port.
 //!
-//! This process replaces a password by a verifier and a token by its hash, so that no command, no
-//! log and no state contains a secret in clear.
+//! This process replaces a password by a verifier, and a token by its hash. Therefore no command,
+//! no log and no replicated data contains a secret in clear text.
 //!
-//! A statement that changes users waits until its own router has received the change. Other routers
-//! receive it like a catalog.
+//! A statement that changes users waits until the router of its session has received the change.
+//! Other routers receive the change later, like a new catalog.
 
 use proto::env::{Env, Random};
 use proto::model::ids::BucketId;
@@ -14,12 +14,12 @@ use proto::{Error, ErrorCode, Result};
 
 use super::ast::{AlterUser, HiddenText, SecretText, UserStatement};
 use super::error::unsupported;
-use super::named::{find_bucket, of_bucket};
+use super::named::{bucket_refusal_error, find_bucket};
 use crate::access::AuditedAccess;
 use crate::auth::tokens::FreshToken;
 use crate::auth::verifier;
 
-/// The validity of a token without a given expiry time, in milliseconds: 90 days.
+/// The time for which a token is valid if no expiry time is given, in milliseconds: 90 days.
 pub const TOKEN_MS: u64 = 90 * 86_400_000;
 
 /// The result of a statement about users.
@@ -27,11 +27,11 @@ pub const TOKEN_MS: u64 = 90 * 86_400_000;
 pub enum UserResult {
     /// The command tag of a statement without a token.
     Tag(&'static str),
-    /// The command tag and a new token, whose text is returned only here.
+    /// The command tag and the text of a new token. No other function returns this text.
     Token(&'static str, HiddenText),
 }
 
-/// Executes a statement; returns when the command is committed and this process has received the
+/// Executes a statement. Returns after the command is committed and this process has received the
 /// change.
 pub async fn run(
     access: &AuditedAccess,
@@ -48,7 +48,7 @@ pub async fn run(
     };
     let (command, token) = command(env, statement, bucket.map(|(id, _)| id)).await?;
     let named = |refused| match bucket {
-        Some(bucket) => of_bucket(access, bucket, refused),
+        Some(bucket) => bucket_refusal_error(access, bucket, refused),
         None => refused,
     };
     let outcome = access.change_users(command).await.map_err(named)?;
@@ -61,7 +61,7 @@ pub async fn run(
     }
 }
 
-/// True if a statement creates a token, whose text is in the answer.
+/// Returns true if a statement creates a token. The text of the token is in the answer.
 pub fn makes_token(statement: &UserStatement) -> bool {
     let (UserStatement::Create { secret: Some(secret), .. }
     | UserStatement::Alter { change: AlterUser::Secret(secret), .. }) = statement
@@ -82,6 +82,7 @@ fn tag(statement: &UserStatement) -> &'static str {
     }
 }
 
+/// Returns the command of a statement, and the new token if the statement creates one.
 async fn command(
     env: &Env,
     statement: &UserStatement,
@@ -124,13 +125,13 @@ async fn command(
     Ok((command, token))
 }
 
-/// Returns the object of a grant: one bucket, or all (`None`).
+/// Returns the object of a grant: one bucket, or all buckets for `None`.
 fn object(bucket: Option<BucketId>) -> GrantOn {
     bucket.map_or(GrantOn::All, GrantOn::Bucket)
 }
 
-/// Returns a secret in the form that commands contain. For a token, draws one and stores it in
-/// `token`.
+/// Returns a secret in the form that commands contain: hashed. For a token, draws a random one
+/// and stores it in `token`.
 async fn hashed(
     env: &Env,
     secret: &SecretText,
@@ -140,7 +141,7 @@ async fn hashed(
         SecretText::Password { password, until_unix_ms } => {
             let verifier = match verifier::parse(&password.0) {
                 Some(verifier) => verifier,
-                None => derived(env, password).await?,
+                None => derive_verifier(env, password).await?,
             };
             Ok(NewSecret::Password { verifier, until_unix_ms: *until_unix_ms })
         }
@@ -157,8 +158,11 @@ async fn hashed(
     }
 }
 
-/// Returns the verifier of a password, with a new salt.
-async fn derived(env: &Env, password: &HiddenText) -> Result<proto::model::users::ScramVerifier> {
+/// Returns the verifier of a password, with a new random salt.
+async fn derive_verifier(
+    env: &Env,
+    password: &HiddenText,
+) -> Result<proto::model::users::ScramVerifier> {
     if is_md5(&password.0) {
         let hint =
             "SET password_encryption = 'scram-sha-256' in the client, or send the password itself";
@@ -170,13 +174,14 @@ async fn derived(env: &Env, password: &HiddenText) -> Result<proto::model::users
     Ok(env.blocking(derive).await)
 }
 
-/// True for PostgreSQL's older form of a hashed password, which cannot be used to log in.
+/// Returns true for PostgreSQL's older form of a hashed password (MD5), with which no user can
+/// log in.
 fn is_md5(password: &str) -> bool {
     let hash = password.strip_prefix("md5");
     hash.is_some_and(|hash| hash.len() == 32 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Returns `N` random bytes; `N` is a multiple of eight.
+/// Returns `N` random bytes. `N` must be a multiple of eight.
 fn drawn<const N: usize>(random: &dyn Random) -> [u8; N] {
     let mut bytes = [0; N];
     for word in bytes.chunks_exact_mut(8) {

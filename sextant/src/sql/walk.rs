@@ -1,9 +1,9 @@
-//! Functions that visit or replace subexpressions.
+//! Functions that visit or replace the subexpressions of an expression.
 
 use proto::expr::{CompareOp, Expr};
 use proto::value::path::Step;
 
-/// The direct subexpressions of an expression.
+/// Returns the direct subexpressions of an expression.
 pub(crate) fn children_mut(expr: &mut Expr) -> Vec<&mut Expr> {
     match expr {
         Expr::Literal(_)
@@ -23,8 +23,8 @@ pub(crate) fn children_mut(expr: &mut Expr) -> Vec<&mut Expr> {
     }
 }
 
-/// Changes an expression from the outside in. If `change` returns true for an expression, its
-/// subexpressions are not visited.
+/// Changes an expression and its subexpressions, from the outside in. If `change` returns true
+/// for an expression, its subexpressions are not visited.
 pub(crate) fn rewrite<E>(
     expr: &mut Expr,
     change: &mut impl FnMut(&mut Expr) -> Result<bool, E>,
@@ -35,7 +35,7 @@ pub(crate) fn rewrite<E>(
     children_mut(expr).into_iter().try_for_each(|child| rewrite(child, change))
 }
 
-/// True for the path `id` and for `META().id`.
+/// Returns true for the path `id` and for `META().id`.
 pub(crate) fn is_id_path(expr: &Expr) -> bool {
     match expr {
         Expr::DocumentId => true,
@@ -44,7 +44,7 @@ pub(crate) fn is_id_path(expr: &Expr) -> bool {
     }
 }
 
-/// The ids in a condition `id = 'k'` or `id IN ('k', …)`; `None` for any other condition.
+/// Returns the ids in a condition `id = 'k'` or `id IN ('k', …)`; `None` for any other condition.
 pub(crate) fn ids_of(filter: Expr) -> Option<Vec<Expr>> {
     match filter {
         Expr::Compare(CompareOp::Eq, left, right) => {

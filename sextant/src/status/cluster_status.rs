@@ -1,4 +1,4 @@
-//! The types of the cluster's status.
+//! The types that contain the status of the cluster.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 /// The status of the cluster, from the catalog and the coordinator.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClusterStatus {
-    /// The version of the catalog.
+    /// The number of the catalog's last change.
     pub cas: u64,
     /// The registered processes, by number.
     pub nodes: Vec<NodeStatus>,
@@ -28,44 +28,45 @@ pub struct ClusterStatus {
     pub copies: Vec<CopyStatus>,
     /// The indexes, by number.
     pub indexes: Vec<IndexStatus>,
-    /// The copies of slices in the topology, by index, slice and replica.
+    /// The copies of slices in the topology (the present placement), by index, slice and replica.
     pub slices: Vec<SliceStatus>,
-    /// The moves in progress by index, then the ended ones, oldest first.
+    /// The moves in progress by index, then the last ended ones, oldest first.
     pub moves: Vec<MoveStatus>,
-    /// The last rollbacks of each bucket, oldest first, and the commits over several buckets of
-    /// which a loss has removed a part.
+    /// The last rollbacks of each bucket, oldest first. Also the commits over several buckets
+    /// whose changes in one bucket are lost.
     pub rollbacks: Vec<RollbackStatus>,
     /// The versions of data sets, by bucket and number.
     pub versions: Vec<VersionStatus>,
-    /// The epochs that commits over several buckets hold back for more than a second, the longest
-    /// hold first.
+    /// The buckets whose epochs wait for a commit over several buckets for more than a second,
+    /// the longest wait first.
     pub holds: Vec<HoldStatus>,
     /// The answer of the coordinator, which contains the reports of all nodes.
     pub coordinator: CoordinatorAnswer,
 }
 
-/// The answer of the coordinator. Without its status, the reports of all nodes are missing.
+/// The answer of the coordinator. Without it, the reports of all nodes are missing.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum CoordinatorAnswer {
-    /// The status of the leader, or of another member if no leader answers.
+    /// The status of the leading coordinator, or of another one if no leader answers.
     Status(CoordinatorStatus),
-    /// No member of the coordinator answers.
+    /// No coordinator answers.
     Unavailable {
-        /// The reason.
+        /// The reason why there is no answer.
         #[serde(serialize_with = "as_text")]
         error: Error,
     },
-    /// The coordinator was not called.
+    /// The coordinators were not called.
     NotAsked,
 }
 
+/// Serializes an error as its text.
 fn as_text<S: Serializer>(error: &Error, out: S) -> std::result::Result<S::Ok, S::Error> {
     out.collect_str(error)
 }
 
 impl CoordinatorAnswer {
-    /// Returns the status of the coordinator; `None` if there is none.
+    /// Returns the status of the coordinator; `None` without an answer.
     pub fn status(&self) -> Option<&CoordinatorStatus> {
         match self {
             Self::Status(status) => Some(status),
@@ -89,22 +90,24 @@ pub struct NodeStatus {
     pub node: NodeId,
     /// The role of the node.
     pub role: &'static str,
-    /// The address that other processes call, or a router's gRPC port for users, `host:port`.
+    /// The address that other processes call, `host:port`. For a router it is the gRPC port for
+    /// users.
     pub address: String,
     /// The failure zone of the node.
     pub zone: String,
-    /// `alive`, `silent` (no heartbeat for five seconds), `draining, 12 slices left`, `drained`, `removed`, or `unknown` without an answer of
-    /// the leader.
+    /// `alive`, `silent` (no heartbeat for five seconds), `draining, 12 slices left`, `drained`,
+    /// or `removed`. `unknown` if the leading coordinator does not answer.
     pub state: Cow<'static, str>,
-    /// The milliseconds since the last heartbeat of the node, or since the leader began to lead if
-    /// that is later; `None` without an answer of the leader.
+    /// The milliseconds since the last heartbeat of the node. If the leader began to lead later,
+    /// the milliseconds since then. `None` without an answer of the leader.
     pub silent_ms: Option<u64>,
-    /// The scans of a router, or the shard scans of an indexer.
+    /// The scans of a router, or the shard scans of an indexer: running and waiting ones, and
+    /// their limits.
     pub scans: Option<AdmissionStatus>,
-    /// An indexer's progress in each bucket.
+    /// The progress of an indexer in each bucket.
     pub buckets: Vec<NodeBucketStatus>,
-    /// A remark. For a coordinator: whether it votes. For the router that answers: the age of its
-    /// catalog, while no coordinator answers it.
+    /// A remark. For a coordinator, the remark is about whether it votes. For the router that
+    /// answers, it is about the age of its catalog, while no coordinator answers the router.
     pub note: Option<String>,
 }
 
@@ -115,7 +118,7 @@ pub struct NodeBucketStatus {
     pub bucket: String,
     /// The newest epoch that the indexer has applied.
     pub applied_epoch: Epoch,
-    /// The newest applied epoch that would survive a crash.
+    /// The newest applied epoch that a crash would not lose.
     pub durable_epoch: Epoch,
     /// The size of mutations that wait for their epoch, in bytes.
     pub queue_bytes: u64,
@@ -132,7 +135,7 @@ pub struct BucketStatus {
     pub name: String,
     /// The number of vbuckets of the bucket.
     pub vbuckets: u16,
-    /// The kind of source of the bucket.
+    /// The kind of the bucket's source, which numbers its mutations.
     pub source: &'static str,
     /// The number of indexes of the bucket.
     pub indexes: usize,
@@ -142,22 +145,22 @@ pub struct BucketStatus {
     pub moving: usize,
     /// The number of copies in sync and the desired number, as text; `None` for a pushed bucket.
     pub copies: Option<String>,
-    /// The number of copies that have all acknowledged mutations, including the leader's; `None`
-    /// for a pushed bucket.
+    /// The number of copies that have all acknowledged mutations; the leader's copy counts too.
+    /// `None` for a pushed bucket.
     pub copies_in_sync: Option<u64>,
     /// The desired number of copies; `None` for a pushed bucket.
     pub copies_wanted: Option<u64>,
-    /// The milliseconds for which a commit over several buckets has held back the bucket's epochs;
-    /// 0 for less than a second. `None` without an answer of the leader.
+    /// The milliseconds for which the bucket's epochs have waited for a commit over several
+    /// buckets; 0 for less than a second. `None` without an answer of the leader.
     pub held_ms: Option<u64>,
-    /// The number of the bucket's epochs that did not wait for slow indexers any longer, since the
-    /// leader's term began. `None` without an answer of the leader.
+    /// The number of the bucket's epochs that were ended without waiting for slow indexers any
+    /// longer, since the leader's term began. `None` without an answer of the leader.
     pub epochs_past_slow_indexers: Option<u64>,
     /// The owner of each vbucket, and the hand-overs in progress.
     pub assignment: Arc<VbucketAssignment>,
     /// The rollback in progress, if there is one.
     pub rollback: Option<Arc<Rollback>>,
-    /// The ranges of epochs that rollbacks have removed, oldest first.
+    /// The ranges of epochs that rollbacks have removed from the bucket, oldest first.
     pub dead: Arc<Vec<DeadEpochs>>,
 }
 
@@ -170,7 +173,8 @@ pub struct CopyStatus {
     pub projector: NodeId,
     /// `leader`, `in sync` or `joining`.
     pub role: &'static str,
-    /// The number of the bucket's present leadership, counted by the bucket.
+    /// The number of the bucket's present leadership, which increases with each change of the
+    /// leader.
     pub term: u64,
     /// The desired number of copies of the bucket.
     pub wanted_copies: u8,
@@ -187,24 +191,26 @@ pub struct VersionStatus {
     pub number: u64,
     /// The name of the version.
     pub version: String,
-    /// `loading`, `complete` (its indexes are built), `current`, `kept` or `failed`.
+    /// `loading`, `complete` (its indexes are built), `current`, `kept` (older, but still
+    /// readable) or `failed`.
     pub state: &'static str,
-    /// The number of documents in the partitions that are loaded; `None` for a failed version.
+    /// The number of documents in the loaded partitions; `None` for a failed version.
     pub documents: Option<u64>,
-    /// The number of rows whose id a later row has too; `None` for a failed version.
+    /// The number of rows that were replaced by a later row with the same id; `None` for a failed
+    /// version.
     pub duplicates: Option<u64>,
     /// The size of the documents in bytes; `None` for a failed version.
     pub bytes: Option<u64>,
-    /// The number of partitions that some projector has, and the number of all, as text; `None` for
-    /// a failed version.
+    /// The number of loaded partitions and the number of all partitions, as text; `None` for a
+    /// failed version.
     pub partitions: Option<String>,
     /// The pattern of the version's files; `None` for a failed version.
     pub files: Option<String>,
-    /// The reason why the version waits or has failed, or the partitions that it lacks.
+    /// The reason why the version waits or has failed, or the list of its missing partitions.
     pub note: Option<String>,
 }
 
-/// The share of a projector in a bucket.
+/// The number of a bucket's vbuckets that a projector owns.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProjectorShare {
     /// The projector.
@@ -234,28 +240,28 @@ pub struct IndexStatus {
     pub definition: String,
     /// The number of the serving generation.
     pub generation: Generation,
-    /// The number of its topology.
+    /// The number of the index's present topology (its placement).
     pub topology: TopologyNo,
     /// The nodes with a copy of each slice, by slice.
     pub placement: Vec<Vec<NodeId>>,
-    /// The number of entries in all copies; `None` if no node has reported a slice.
+    /// The number of entries in all copies together; `None` if no node has reported a slice.
     pub entries: Option<u64>,
-    /// During a build: the percentage of the bucket's documents that the copies have read, on
+    /// During a build, the percentage of the bucket's documents that the copies have read, on
     /// average.
     pub built_percent: Option<u64>,
-    /// During a build: the number of entries that the copies have counted.
+    /// During a build, the number of entries that the copies have counted so far.
     pub built_entries: Option<u64>,
-    /// During a build: the estimated seconds until the last copy has read all documents; `None` if
-    /// a copy has no estimate.
+    /// During a build, the estimated seconds until the last copy has read all documents; `None`
+    /// if a copy has no estimate.
     pub seconds_left: Option<u64>,
-    /// The number of versions of documents that were left out because they exceed a limit, since
-    /// the projectors started. `None` without a report.
+    /// The number of versions of documents that are not in the index because they exceed a limit,
+    /// counted since the projectors started. `None` without a report.
     pub left_out: Option<u64>,
-    /// The number of documents that were left out, by the limit that they exceed.
+    /// The same number for each limit that documents exceed.
     pub left_out_by_reason: Option<LeftOut>,
 }
 
-/// The status of a copy of a slice in the topology.
+/// The status of a copy of a slice in the topology (the present placement).
 #[derive(Clone, Debug, Serialize)]
 pub struct SliceStatus {
     /// The index's name.
@@ -266,16 +272,16 @@ pub struct SliceStatus {
     pub replica: usize,
     /// The node with the copy.
     pub node: NodeId,
-    /// `ready`, `building`, `copying`, `troubled`, `silent` if its node is silent, or `unknown`
-    /// without a report of the node.
+    /// `ready`, `building`, `copying` or `troubled`; `silent` if the node of the copy is silent;
+    /// `unknown` without a report of the node.
     pub state: &'static str,
     /// The number of entries at the newest epoch.
     pub entries: Option<u64>,
     /// The size in memory and on disk, in bytes.
     pub bytes: Option<u64>,
-    /// The oldest epoch that the copy can answer; `None` while it is being built.
+    /// The oldest epoch that a scan of the copy can read; `None` while the copy is being built.
     pub floor_epoch: Option<Epoch>,
-    /// The source from which the slice is being built, and the reason why it waits.
+    /// The source from which the copy is being built, and the reason why the build waits.
     pub note: Option<String>,
 }
 
@@ -293,52 +299,54 @@ pub struct MoveStatus {
     pub from: Option<NodeId>,
     /// The node that receives the slice; `None` if a copy is only removed.
     pub to: Option<NodeId>,
-    /// The stage of the move, or `ended` or `undone`.
+    /// The stage of the move, or `ended` or `undone` afterwards.
     pub stage: &'static str,
     /// The number of copied bytes; `None` without a report of the target.
     pub bytes: Option<u64>,
-    /// The percentage of the move; 100 only after the change of the topology.
+    /// The progress of the move in percent. It is 100 only after the topology was changed.
     pub percent: Option<u64>,
-    /// The estimated seconds until the end of the copy, at its present rate.
+    /// The estimated seconds until all data is copied, at the present rate.
     pub seconds_left: Option<u64>,
     /// The reason why the move waits, or why it was undone.
     pub note: Option<String>,
 }
 
-/// A hold: the epochs of a bucket cannot go beyond a commit over several buckets, because another
-/// of these buckets lacks the commit.
+/// A hold: a bucket's epochs cannot advance past a commit over several buckets, because another
+/// bucket of the commit has not received it yet.
 #[derive(Clone, Debug, Serialize)]
 pub struct HoldStatus {
-    /// The name of the bucket whose epochs are held.
+    /// The name of the bucket whose epochs wait.
     pub bucket: String,
     /// The milliseconds since the commit was first reported to the leader.
     pub held_ms: u64,
-    /// The transaction of the commit; the oldest one that waits for the other bucket.
+    /// The transaction of the commit. If several commits wait for the other bucket, this is the
+    /// oldest.
     pub transaction: TransactionId,
-    /// The name of the other bucket, which lacks the commit.
+    /// The name of the other bucket, which has not received the commit.
     pub waits_for: String,
     /// The projectors of the other bucket.
     pub projectors: Vec<NodeId>,
-    /// The reason of the hold, if it is known.
+    /// The reason of the wait, if it is known.
     pub note: Option<String>,
 }
 
-/// The status of a rollback of a bucket, whose source had lost a part of its history.
+/// The status of a rollback of a bucket. A rollback follows when the source of the bucket has
+/// lost a part of its history.
 #[derive(Clone, Debug, Serialize)]
 pub struct RollbackStatus {
     /// The bucket's name.
     pub bucket: String,
-    /// The stage of the rollback, or `ended`; `halved` for a commit over several buckets whose
-    /// changes in this bucket are lost.
+    /// The stage of the rollback, or `ended`. `halved` stands for a commit over several buckets
+    /// whose changes in this bucket are lost.
     pub stage: &'static str,
-    /// The epoch to which the bucket was rolled back; `None` if there was none or it is not known
-    /// yet.
+    /// The epoch to which the bucket was rolled back; `None` if there was no such epoch or it is
+    /// not known yet.
     pub back_to_epoch: Option<Epoch>,
-    /// The newest removed epoch.
+    /// The newest epoch that the rollback has removed.
     pub dead_to_epoch: Option<Epoch>,
     /// The first epoch after the rollback.
     pub resumed_epoch: Option<Epoch>,
-    /// For the last rollback of a bucket: a text about the copies that are not restored yet.
+    /// A text about the copies that are not restored yet. Only for the last rollback of a bucket.
     pub rebuilding: Option<String>,
     /// A remark for users.
     pub note: Option<String>,

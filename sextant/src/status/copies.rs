@@ -1,6 +1,5 @@
-//! The copies of embedded buckets.
-//!
-//! The progress of a joining copy is not shown.
+//! The copies of embedded buckets, for the status. The progress of a joining copy is not
+//! included.
 
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
@@ -8,7 +7,8 @@ use proto::model::ids::BucketId;
 
 use super::cluster_status::CopyStatus;
 
-/// Returns the copies by bucket: first the leader, then the copies in sync, then the joining ones.
+/// Returns the copies of each bucket: first the leader's, then those in sync, then those that
+/// join.
 pub(super) fn copies(catalog: &Catalog) -> Vec<CopyStatus> {
     let of_bucket = |(id, copies): (&BucketId, &Copies)| {
         let bucket =

@@ -1,5 +1,5 @@
-//! The construction of the cluster's status from the catalog of this process and the reports that
-//! the coordinator has.
+//! Builds the cluster's status from the catalog of this process and the reports that the
+//! coordinator has.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,16 +23,16 @@ use super::{copies, holds, moves, rollbacks, slices, versions};
 use crate::access::{Access, FigureKind};
 use crate::sql::definitions::alter::declaration;
 
-/// Calls the coordinator and returns the status of the cluster, restricted to what the backend's
-/// principal may see. With `seen`, contains the buckets whose metrics of this kind the principal
-/// may see; otherwise all that it may see.
+/// Calls the coordinator and returns the status of the cluster, restricted to what the principal
+/// may see. With `seen`, the status contains the buckets whose figures of this kind the principal
+/// may see; otherwise all that the principal may see.
 pub async fn cluster_status(access: &Access, seen: Option<FigureKind>) -> Result<ClusterStatus> {
     let catalog = access.catalog_of(seen)?;
     let answer = match access.status().await {
         Ok(status) => CoordinatorAnswer::Status(status),
         Err(error) => CoordinatorAnswer::Unavailable { error },
     };
-    Ok(ClusterStatus::new(&catalog, answer).with_knowledge(access.knowledge()))
+    Ok(ClusterStatus::new(&catalog, answer).with_catalog_age(access.knowledge()))
 }
 
 /// Returns the status of the cluster from the catalog alone, without the reports of nodes.
@@ -48,10 +48,11 @@ impl ClusterStatus {
         let entries = entries(reports);
         let index = |info: &Arc<IndexInfo>| {
             let id = info.local_id();
-            // The build of the index, or of the generation that is to take its place.
+            // This is the build of the index, or of the generation that will replace the serving
+            // one.
             let first = Some(info).filter(|info| info.state == IndexState::Backfill);
             let built = catalog.next_generation(info.id).or(first);
-            let build = reports.zip(built).and_then(|(reports, built)| reports.build_of(built));
+            let build = reports.zip(built).and_then(|(reports, built)| reports.build_status(built));
             let built_percent = build.map(|build| build.percent.into());
             let entries = entries.get(&id).copied();
             let slice_bytes_max = catalog.slice_bytes_max.get(&info.id).copied();
@@ -77,17 +78,17 @@ impl ClusterStatus {
         }
     }
 
-    /// Adds the age of the catalog to the status of the router that has it.
-    pub fn with_knowledge(mut self, knowledge: Option<(NodeId, Knowledge)>) -> Self {
+    /// Adds the age of the router's catalog to the status of this router.
+    pub fn with_catalog_age(mut self, knowledge: Option<(NodeId, Knowledge)>) -> Self {
         let Some((router, knowledge)) = knowledge else { return self };
         for node in self.nodes.iter_mut().filter(|node| node.node == router) {
-            node.note = remark(knowledge);
+            node.note = catalog_age_remark(knowledge);
         }
         self
     }
 }
 
-/// Returns the registered nodes, then the recently removed ones.
+/// Returns the registered nodes, then the nodes that were removed recently.
 fn nodes(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> Vec<NodeStatus> {
     let present = catalog.nodes.values().map(|info| node(catalog, reports, info));
     let removed = catalog
@@ -97,6 +98,7 @@ fn nodes(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> Vec<NodeStat
     present.chain(removed).collect()
 }
 
+/// Returns a word for the state of a node, by its last heartbeat and the progress of its drain.
 fn node_state(catalog: &Catalog, node: NodeId, silent_ms: Option<u64>) -> Cow<'static, str> {
     match silent_ms {
         None => "unknown".into(),
@@ -110,6 +112,7 @@ fn node_state(catalog: &Catalog, node: NodeId, silent_ms: Option<u64>) -> Cow<'s
     }
 }
 
+/// Returns the status of a node, from the catalog and the node's report.
 fn node(catalog: &Catalog, reports: Option<&CoordinatorStatus>, info: &NodeInfo) -> NodeStatus {
     let report = reports.and_then(|all| all.nodes.iter().find(|report| report.node == info.id));
     // A node may report a dropped bucket for a while.
@@ -132,12 +135,12 @@ fn node(catalog: &Catalog, reports: Option<&CoordinatorStatus>, info: &NodeInfo)
         silent_ms,
         scans: report.and_then(|report| report.scans),
         buckets: report.iter().flat_map(|report| &report.buckets).filter_map(bucket).collect(),
-        note: reports.and_then(|all| vote(&all.members, info)),
+        note: reports.and_then(|all| vote_remark(&all.members, info)),
     }
 }
 
 /// Returns a remark about whether a coordinator votes; `None` if it votes as usual.
-fn vote(members: &CoordinatorMembers, node: &NodeInfo) -> Option<String> {
+fn vote_remark(members: &CoordinatorMembers, node: &NodeInfo) -> Option<String> {
     let what = match node.role {
         Role::Coordinator if members.voters.contains(&node.id) => "voter",
         Role::Coordinator if members.learners.contains(&node.id) => {
@@ -148,9 +151,9 @@ fn vote(members: &CoordinatorMembers, node: &NodeInfo) -> Option<String> {
     Some(what.to_owned())
 }
 
-/// Returns a remark about the age of a router's catalog; `None` if a coordinator answers the
+/// Returns a remark about the age of a router's catalog; `None` while a coordinator answers the
 /// router.
-fn remark(knowledge: Knowledge) -> Option<String> {
+fn catalog_age_remark(knowledge: Knowledge) -> Option<String> {
     let age_ms = knowledge.age_ms?;
     let age_s = age_ms / 1000;
     if knowledge.is_from_disk {
@@ -165,6 +168,7 @@ fn buckets(catalog: &Catalog) -> impl Iterator<Item = &Arc<BucketInfo>> {
     catalog.buckets.values().filter(|info| catalog.version(info.id).is_none())
 }
 
+/// Returns the status of a bucket.
 fn bucket(
     catalog: &Catalog,
     reports: Option<&CoordinatorStatus>,
@@ -200,7 +204,7 @@ fn bucket(
     }
 }
 
-/// Returns the reported number of entries of each index, on all nodes.
+/// Returns the number of entries of each index that all nodes together have reported.
 fn entries(reports: Option<&CoordinatorStatus>) -> BTreeMap<LocalIndexId, u64> {
     let mut entries = BTreeMap::new();
     for progress in reports.iter().flat_map(|all| &all.nodes).flat_map(|report| &report.slices) {
@@ -209,14 +213,15 @@ fn entries(reports: Option<&CoordinatorStatus>) -> BTreeMap<LocalIndexId, u64> {
     entries
 }
 
-/// Returns the numbers of documents that an index has left out; `None` without an answer of the
-/// leader.
+/// Returns the numbers of documents that are not in an index because they exceed a limit. Returns
+/// `None` without an answer of the leader.
 fn left_out(reports: Option<&CoordinatorStatus>, id: LocalIndexId) -> Option<LeftOut> {
     let status = reports.filter(|status| status.leader == Some(status.node))?;
     let counts = status.left_out.iter().find(|(index, _)| *index == id);
     Some(counts.map(|(_, counts)| *counts).unwrap_or_default())
 }
 
+/// Returns the status of an index.
 fn index(
     info: &IndexInfo,
     slice_bytes_max: Option<u64>,

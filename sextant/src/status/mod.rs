@@ -7,9 +7,9 @@
 //!                                                      └─▶ /status: the value as JSON
 //! ```
 //!
-//! [`ClusterStatus`] contains the words and units that users see. A rendering is a pure function,
-//! which selects and formats and makes no calls. A field has the same name in JSON and as a column
-//! of SHOW, and a test compares all renderings of one value.
+//! [`ClusterStatus`] contains the words and units that users see. Each output is a pure function
+//! of this value: it selects and formats fields and makes no calls. A field has the same name in
+//! JSON and as a column of SHOW, and a test compares all outputs for one value.
 
 mod cluster_status;
 mod copies;

@@ -1,4 +1,4 @@
-//! The slice moves in progress, and the last ended ones.
+//! The moves of slices in the status: those in progress, and the last ended ones.
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::{IndexId, LocalIndexId};
@@ -8,7 +8,7 @@ use proto::rpc::api::CoordinatorStatus;
 use super::cluster_status::MoveStatus;
 
 /// Returns the moves in progress by index, then the ended ones, oldest first. Without the
-/// coordinator's status the progress of copies is unknown.
+/// coordinator's status, the progress of the moves is unknown.
 pub(super) fn moves(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> Vec<MoveStatus> {
     let mut moves = Vec::new();
     for index in catalog.local_indexes() {
@@ -29,6 +29,7 @@ pub(super) fn moves(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> V
     moves
 }
 
+/// Returns the progress of a move, as its target has reported it.
 fn progress<'a>(
     reports: Option<&'a CoordinatorStatus>,
     index: LocalIndexId,
@@ -38,6 +39,7 @@ fn progress<'a>(
     target.moves.iter().find(|progress| (progress.index, progress.id) == (index, mv.id))
 }
 
+/// Returns the status of a move in progress.
 fn status(
     catalog: &Catalog,
     index: IndexId,
@@ -59,7 +61,8 @@ fn status(
     }
 }
 
-/// Returns the percentage of a move, which is that of its copy during the copy; `None` if unknown.
+/// Returns the percentage of a move. While data is copied, it is the percentage of the copied
+/// data. Returns `None` if it is unknown.
 fn percent(mv: &SliceMove, progress: Option<&MoveProgress>) -> Option<u64> {
     match (mv.stage, progress) {
         (MoveStage::Done, _) => Some(100),
@@ -72,6 +75,7 @@ fn percent(mv: &SliceMove, progress: Option<&MoveProgress>) -> Option<u64> {
     }
 }
 
+/// Returns the estimated seconds until all data is copied.
 fn seconds_left(progress: &MoveProgress) -> Option<u64> {
     let left = progress.bytes_total.saturating_sub(progress.bytes);
     if progress.phase > MovePhase::Copying {

@@ -1,4 +1,4 @@
-//! The status of one process, and of the cluster in its view.
+//! The status of one process, with the status of the cluster as this process sees it.
 
 use proto::flow::AdmissionStatus;
 use proto::model::ids::NodeId;
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::cluster_status::ClusterStatus;
 
-/// The status that the HTTP port shows; `/status` is this value as JSON.
+/// The status that the HTTP port shows. `/status` is this value as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
     /// The status of this process.
@@ -22,10 +22,11 @@ pub struct Status {
 pub struct ProcessStatus {
     /// The version of the program.
     pub version: &'static str,
-    /// The node number of its router.
+    /// The node number of the process's router.
     pub router: NodeId,
-    /// The milliseconds since a coordinator has last answered the router; `None` before the first
-    /// catalog. For a catalog from disk, counted from the last answer before the restart.
+    /// The milliseconds since a coordinator last answered the router; `None` before the first
+    /// catalog. If the catalog comes from the disk, the time counts from the last answer before
+    /// the restart.
     pub catalog_age_ms: Option<u64>,
     /// True if the catalog comes from the router's data directory, because no coordinator has
     /// answered since the start.
@@ -36,11 +37,11 @@ pub struct ProcessStatus {
     pub local_indexers: Vec<indexer::Status>,
     /// The projectors of this process.
     pub local_projectors: Vec<projector::Status>,
-    /// The work of the ports of the process.
+    /// The work that the ports of the process have done.
     pub work: WorkStatus,
 }
 
-/// The work of the ports of a process since it started.
+/// Counts of the work that the ports of a process have done since it started.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct WorkStatus {
     /// The number of scans that were started.
@@ -51,8 +52,8 @@ pub struct WorkStatus {
     pub hedges_begun: u64,
     /// The number of requests to a second copy that answered first.
     pub hedges_won: u64,
-    /// The number of requests to a second copy that were not sent, because they are limited to 5 %
-    /// of all scans.
+    /// The number of requests to a second copy that were not sent, because such requests are
+    /// limited to 5 % of all scans.
     pub hedges_refused: u64,
     /// The number of documents that were written or deleted.
     pub documents_written: u64,

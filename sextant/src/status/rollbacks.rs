@@ -1,4 +1,5 @@
-//! The rollbacks of each bucket, after losses of a part of the source's history.
+//! The rollbacks of each bucket in the status. A rollback follows when a part of the source's
+//! history is lost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,15 +8,16 @@ use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, NodeId};
 use proto::model::index::IndexState;
-use proto::model::joint::HalvedCommit;
+use proto::model::joint::PartlyLostCommit;
 use proto::model::rollback::DeadEpochs;
 use proto::rpc::api::{CoordinatorStatus, NodeStatus};
 
 use super::cluster_status::RollbackStatus;
 
 /// Returns the last rollbacks of each bucket, oldest first, then the commits over several buckets
-/// whose changes in the bucket are lost. The last rollback of a bucket lists the copies that could
-/// not be rolled back and are not restored yet; unknown without the coordinator's status.
+/// whose changes in the bucket are lost. For the last rollback of a bucket, the result contains
+/// the copies that could not be rolled back and are not restored yet. Without the coordinator's
+/// status, these copies are unknown.
 pub(super) fn rollbacks(
     catalog: &Catalog,
     reports: Option<&CoordinatorStatus>,
@@ -34,9 +36,13 @@ pub(super) fn rollbacks(
     catalog.buckets.values().flat_map(with_rebuilding).collect()
 }
 
-/// Returns the row about a commit over several buckets whose changes in this bucket are lost.
-fn halved_commit(catalog: &Catalog, bucket: &BucketInfo, halved: &HalvedCommit) -> RollbackStatus {
-    let HalvedCommit { transaction, bucket: other, .. } = halved;
+/// Returns the row for a commit over several buckets whose changes in this bucket are lost.
+fn halved_commit(
+    catalog: &Catalog,
+    bucket: &BucketInfo,
+    halved: &PartlyLostCommit,
+) -> RollbackStatus {
+    let PartlyLostCommit { transaction, bucket: other, .. } = halved;
     let known = catalog.buckets.get(other);
     let other = known.map_or_else(|| other.to_string(), |other| other.name.clone());
     RollbackStatus {
@@ -52,8 +58,8 @@ fn halved_commit(catalog: &Catalog, bucket: &BucketInfo, halved: &HalvedCommit) 
     }
 }
 
-/// Returns a text about the copies of a bucket's slices that are being restored, from another node
-/// or from the source; `None` if there are none.
+/// Returns a text about the copies of a bucket's slices that are being restored, from another
+/// node or from the projector; `None` if there are none.
 fn rebuilding(catalog: &Catalog, bucket: BucketId, nodes: &[NodeStatus]) -> Option<String> {
     let mut found = BTreeMap::<_, Vec<String>>::new();
     for (node, told) in nodes.iter().flat_map(|n| n.slices.iter().map(|told| (n.node, told))) {
@@ -78,6 +84,7 @@ fn rebuilding(catalog: &Catalog, bucket: BucketId, nodes: &[NodeStatus]) -> Opti
     (!found.is_empty()).then(|| found.join("; "))
 }
 
+/// Returns the rows for the last rollbacks of a bucket.
 fn of_bucket(bucket: &BucketInfo) -> Vec<RollbackStatus> {
     let current = bucket.rollback.as_deref();
     let resumes = current.and_then(|rollback| rollback.resumes);

@@ -1,4 +1,5 @@
-//! The copies of slices in the topology, each with its node's report.
+//! The copies of slices in the topology (the present placement), each with the report of its
+//! node.
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::{NodeId, SliceId, SliceNo};
@@ -7,6 +8,7 @@ use proto::rpc::api::{CoordinatorStatus, NodeStatus, SILENT_MS_MAX, SliceProgres
 
 use super::cluster_status::SliceStatus;
 
+/// Returns the copies of the slices of all indexes.
 pub(super) fn slices(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> Vec<SliceStatus> {
     let mut slices = Vec::new();
     for index in catalog.local_indexes() {
@@ -15,7 +17,7 @@ pub(super) fn slices(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> 
             for (replica, node) in nodes.iter().enumerate() {
                 let report = report(reports, *node);
                 let progress = report.and_then(|report| progress(report, id));
-                let silent = report.and_then(silence);
+                let silent = report.and_then(silence_note);
                 slices.push(SliceStatus {
                     index: index.spec.name.clone(),
                     slice: number,
@@ -27,7 +29,7 @@ pub(super) fn slices(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> 
                     floor_epoch: progress.and_then(|progress| progress.floor),
                     note: silent
                         .or_else(|| progress.and_then(note))
-                        .or_else(|| beside(catalog, index)),
+                        .or_else(|| other_generation_note(catalog, index)),
                 });
             }
         }
@@ -35,8 +37,9 @@ pub(super) fn slices(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> 
     slices
 }
 
-/// Returns the note about a generation that is not the serving one of its index.
-fn beside(catalog: &Catalog, index: &IndexInfo) -> Option<String> {
+/// Returns a note for a slice of a generation that is not the serving one of its index; otherwise
+/// `None`.
+fn other_generation_note(catalog: &Catalog, index: &IndexInfo) -> Option<String> {
     let is_beside = catalog.generations.contains_key(&index.local_id());
     is_beside.then(|| match index.state {
         IndexState::Retired => "of an older generation, which scans may still read".to_owned(),
@@ -44,21 +47,25 @@ fn beside(catalog: &Catalog, index: &IndexInfo) -> Option<String> {
     })
 }
 
+/// Returns the report of a node.
 pub(super) fn report(reports: Option<&CoordinatorStatus>, node: NodeId) -> Option<&NodeStatus> {
     reports?.nodes.iter().find(|report| report.node == node)
 }
 
+/// Returns the progress of a slice in the report of its node.
 fn progress(report: &NodeStatus, slice: SliceId) -> Option<&SliceProgress> {
     report.slices.iter().find(|progress| progress.slice == slice)
 }
 
-/// Returns the note that a node is silent, so that its last report is outdated.
-pub(super) fn silence(report: &NodeStatus) -> Option<String> {
+/// Returns a note that a node is silent and its last report therefore outdated; `None` if it is
+/// not silent.
+pub(super) fn silence_note(report: &NodeStatus) -> Option<String> {
     let (node, silent_ms) = (report.node, report.silent_ms);
     let text = || format!("node {node} has been silent for {} s", silent_ms / 1_000);
     (silent_ms >= SILENT_MS_MAX).then(text)
 }
 
+/// Returns a word for the state of a copy.
 fn state(progress: Option<&SliceProgress>) -> &'static str {
     match progress {
         None => "unknown",
@@ -69,7 +76,8 @@ fn state(progress: Option<&SliceProgress>) -> &'static str {
     }
 }
 
-/// Returns the source from which a slice is being built, and the reason why it waits.
+/// Returns a note with the source from which a slice is being built, and the reason why the build
+/// waits.
 fn note(progress: &SliceProgress) -> Option<String> {
     match (&progress.trouble, progress.floor, progress.copied_from) {
         (Some(trouble), None, Some(node)) => Some(format!("from node {node}: {trouble}")),

@@ -18,18 +18,18 @@ use proto::model::ids::{
     TransactionId,
 };
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
-use proto::model::joint::HalvedCommit;
+use proto::model::joint::PartlyLostCommit;
 use proto::model::left_out::LeftOut;
 use proto::model::moves::{EndedMove, MovePhase, MoveProgress, MoveStage, SliceMove};
 use proto::model::node::{NodeInfo, Role};
 use proto::model::rollback::DeadEpochs;
 use proto::rpc::api::{
-    BucketProgress, CoordinatorMembers, CoordinatorStatus, EpochHold, NodeStatus, SliceProgress,
+    BucketProgress, CoordinatorMembers, CoordinatorStatus, EpochWait, NodeStatus, SliceProgress,
 };
 use router::Knowledge;
 use serde_json::{Map, Value as Json};
 
-use super::render::exposition::Exposition;
+use super::render::exposition::MetricsFormat;
 use super::render::{grpc, metrics, show};
 use super::{ClusterStatus, CoordinatorAnswer, ProcessStatus, Status, WorkStatus};
 use crate::rows::format::Format;
@@ -224,12 +224,12 @@ fn reports() -> CoordinatorStatus {
             LocalIndexId { index: IndexId(3), generation: Generation(0) },
             LeftOut { too_costly: 2, key_too_long: 3, ..LeftOut::default() },
         )],
-        halved: vec![HalvedCommit {
+        halved: vec![PartlyLostCommit {
             transaction: TransactionId(54),
             bucket: BucketId(1),
             lost_in: BucketId(4),
         }],
-        holds: vec![EpochHold {
+        holds: vec![EpochWait {
             bucket: BucketId(1),
             transaction: TransactionId(55),
             waits_for: BucketId(4),
@@ -268,7 +268,7 @@ fn status(coordinator: CoordinatorAnswer) -> Status {
     let knowledge =
         Knowledge { age_ms: process.catalog_age_ms, is_from_disk: process.catalog_is_from_disk };
     let cluster = ClusterStatus::new(&catalog(), coordinator);
-    Status { cluster: cluster.with_knowledge(Some((process.router, knowledge))), process }
+    Status { cluster: cluster.with_catalog_age(Some((process.router, knowledge))), process }
 }
 
 /// Returns a value as psql shows it; `None` for NULL.
@@ -344,7 +344,7 @@ fn grpc_has_the_values_of_json() {
 
 /// Returns the values of `/metrics` by their names with labels.
 fn figures(status: &Status) -> BTreeMap<String, Json> {
-    let text = metrics::text(Exposition::OpenMetrics, status, None).expect("text");
+    let text = metrics::text(MetricsFormat::OpenMetrics, status, None).expect("text");
     let figure = |line: &str| {
         let (name, value) = line.rsplit_once(' ').expect("a name and a value");
         (name.to_owned(), serde_json::from_str::<Json>(value).expect("a number"))
@@ -460,7 +460,7 @@ fn a_router_tells_the_age_of_its_catalog_while_no_coordinator_answers() {
     let note = |age_ms, is_from_disk| {
         let knowledge = Some((NodeId(301), Knowledge { age_ms, is_from_disk }));
         let status = ClusterStatus::new(&catalog(), CoordinatorAnswer::NotAsked);
-        let nodes = status.with_knowledge(knowledge).nodes;
+        let nodes = status.with_catalog_age(knowledge).nodes;
         assert!(nodes.iter().all(|node| node.node == NodeId(301) || node.note.is_none()));
         nodes.into_iter().find_map(|node| node.note)
     };
@@ -489,7 +489,7 @@ fn the_renderings_are_those_on_file() {
     }
     all += &format!(
         "/metrics\n{}\n",
-        metrics::text(Exposition::OpenMetrics, &status, None).expect("text")
+        metrics::text(MetricsFormat::OpenMetrics, &status, None).expect("text")
     );
     let json = serde_json::to_string_pretty(&status).expect("JSON");
     all += &format!("/status\n{json}\n");
@@ -519,7 +519,7 @@ fn the_port_of_a_projector_shows_its_transactions() {
     };
     let projector = Some(projector::Status { node: NodeId(101), transactions });
     let own = metrics::OwnFigures { projector, ..metrics::OwnFigures::default() };
-    let text = metrics::own_text(Exposition::OpenMetrics, &own).expect("text");
+    let text = metrics::own_text(MetricsFormat::OpenMetrics, &own).expect("text");
     for line in [
         "sextant_transactions_open{node=\"101\"} 2",
         "sextant_transactions_oldest_age_seconds{node=\"101\"} 1.5",

@@ -1,4 +1,4 @@
-//! The versions of data sets.
+//! The versions of data sets in the status.
 
 use proto::model::catalog::Catalog;
 use proto::model::data_set::{DataSet, Version, VersionStage};
@@ -10,7 +10,8 @@ use super::cluster_status::VersionStatus;
 use crate::quoted_name::quoted_name;
 use crate::sql::definitions::building::lost_partitions;
 
-/// Returns the versions by data set and number, and after those of a data set its last failed one.
+/// Returns the versions by data set and number. The last failed version of a data set comes after
+/// its other versions.
 pub(super) fn versions(
     catalog: &Catalog,
     reports: Option<&CoordinatorStatus>,
@@ -47,6 +48,7 @@ pub(super) fn versions(
     catalog.data_sets.iter().flat_map(of_set).collect()
 }
 
+/// Returns a word for the state of a version.
 fn state_of(version: &Version) -> &'static str {
     match version.stage {
         VersionStage::Loading if version.is_complete() => "complete",
@@ -56,7 +58,8 @@ fn state_of(version: &Version) -> &'static str {
     }
 }
 
-/// Returns the number of partitions that some projector has, and the number of all, as text.
+/// Returns the number of partitions that some projector has and the number of all partitions, as
+/// text.
 fn progress(version: &Version) -> String {
     let held = version.partitions.iter().filter(|partition| !partition.holders.is_empty()).count();
     format!("{held} of {}", version.partitions.len())
@@ -71,13 +74,14 @@ fn note(
     let waits = reports.iter().flat_map(|reports| &reports.version_waits);
     let mut waits = waits.filter(|(bucket, _)| *bucket == version.bucket).map(|(_, why)| &**why);
     let lost = lost_note(catalog, version);
-    let own = own_note(catalog, reports, version);
+    let own = load_note(catalog, reports, version);
     let parts = lost.as_deref().into_iter().chain(own.as_deref());
     let parts: Vec<&str> = parts.chain(waits.by_ref()).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Returns a text about the lost partitions of a version, what waits for them, and what to do.
+/// Returns a text about the lost partitions of a version, the indexes that wait for them, and
+/// what to do.
 fn lost_note(catalog: &Catalog, version: &Version) -> Option<String> {
     let what = lost_partitions(version)?;
     if version.stage == VersionStage::Loading {
@@ -96,8 +100,9 @@ fn lost_note(catalog: &Catalog, version: &Version) -> Option<String> {
     Some(format!("{what}; {waits} until another version is loaded; CANCEL BUILD {first} ends one"))
 }
 
-/// Returns the note of a version about its load and its builds, without lost partitions.
-fn own_note(
+/// Returns a note about the load of a version and the builds of its indexes. The note does not
+/// mention lost partitions.
+fn load_note(
     catalog: &Catalog,
     reports: Option<&CoordinatorStatus>,
     version: &Version,
@@ -109,7 +114,7 @@ fn own_note(
         return Some(format!("{} projectors load its files", version.nodes.len()));
     }
     let over = catalog.generations.values().filter(|info| info.bucket == version.bucket);
-    let percent = |info| reports.and_then(|reports| reports.build_of(info)).map(|b| b.percent);
+    let percent = |info| reports.and_then(|reports| reports.build_status(info)).map(|b| b.percent);
     let builds: Vec<String> = over
         .map(|info| match percent(info) {
             Some(percent) => format!("{} {percent} %", info.spec.name),

@@ -1,4 +1,4 @@
-//! The client's side of a TLS handshake: for nodes that call other nodes, and for the commands of
+//! The client's side of a TLS handshake, for nodes that call other nodes and for the commands of
 //! users and operators.
 
 use std::io;
@@ -21,22 +21,23 @@ use super::clock::EnvClock;
 use super::identity::Identity;
 use super::ports::Protocol;
 use super::settings::{
-    TlsSettings, certificates, end_point, node_client, private_key, roots, unusable,
+    TlsSettings, certificates, end_point, node_client, private_key, roots, unusable_files_error,
 };
-use super::verify::{NodeJudge, in_words, provider};
+use super::verify::{NodeVerifier, in_words, provider};
 
 /// The time limit of a handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
-/// The node that a process expects at an address.
+/// The node that a caller expects to answer at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedNode {
     /// The role of the node.
     pub role: Role,
     /// The number of the node.
     pub node: NodeId,
 }
 
+/// Performs a handshake within the time limit.
 async fn handshake(
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
@@ -47,18 +48,20 @@ async fn handshake(
     timeout(HANDSHAKE_WITHIN, shaken).await.map_err(|_| late())?.map_err(in_words)
 }
 
-/// Performs the handshake with a node. If another node answers, the error names it.
+/// Performs the handshake with a node. Returns an error with the name of the other node if
+/// another one answers.
 pub async fn connect(
     settings: &TlsSettings,
-    expected: Expected,
+    expected: ExpectedNode,
     stream: TcpStream,
 ) -> io::Result<TlsStream<TcpStream>> {
     connect_with(Arc::clone(&settings.generation().client), expected, stream).await
 }
 
+/// Performs the handshake with a node, with a TLS configuration.
 async fn connect_with(
     config: Arc<ClientConfig>,
-    expected: Expected,
+    expected: ExpectedNode,
     stream: TcpStream,
 ) -> io::Result<TlsStream<TcpStream>> {
     // Host names are not checked, and an address is not sent as a host name.
@@ -67,12 +70,12 @@ async fn connect_with(
     let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
     let shown = shown.map(Identity::of_certificate).transpose().map_err(io::Error::other)?;
     match shown {
-        Some(Identity::Node { role, node, .. }) if (Expected { role, node }) == expected => {
+        Some(Identity::Node { role, node, .. }) if (ExpectedNode { role, node }) == expected => {
             Ok(stream)
         }
         other => {
             let other = other.map_or("nobody".to_owned(), |other| other.to_string());
-            let Expected { role, node } = expected;
+            let ExpectedNode { role, node } = expected;
             Err(io::Error::other(format!(
                 "the certificate that {} {node} shows is of {other}",
                 role.name()
@@ -81,49 +84,52 @@ async fn connect_with(
     }
 }
 
-/// The TLS client of an operator's command, which checks nodes as other nodes do.
+/// The TLS client of an operator's command. It checks the certificates of nodes as other nodes
+/// do.
 #[derive(Clone)]
 pub struct OperatorTls(Arc<ClientConfig>);
 
 impl OperatorTls {
-    /// Returns a client with the authority to trust and the operator's certificate and key, all as
-    /// PEM.
+    /// Returns a client that trusts the authority `ca` and has the operator's certificate and
+    /// key. All are in PEM form.
     pub fn new(env: &Env, ca: &[u8], (certificate, key): (&[u8], &[u8])) -> Result<Self> {
         let chain = certificates(certificate, "the operator's certificate")?;
-        let own = chain.first().ok_or_else(|| unusable("the file has no certificate"))?;
-        let holder = Identity::of_certificate(own).map_err(unusable)?;
+        let own =
+            chain.first().ok_or_else(|| unusable_files_error("the file has no certificate"))?;
+        let holder = Identity::of_certificate(own).map_err(unusable_files_error)?;
         let Identity::Operator { cluster } = holder else {
-            return Err(unusable(format!("the certificate is of {holder}"))
+            return Err(unusable_files_error(format!("the certificate is of {holder}"))
                 .with_hint("sextant cert operator makes a certificate of an operator"));
         };
-        let judge = NodeJudge::new(Arc::new(roots(ca)?), cluster);
+        let judge = NodeVerifier::new(Arc::new(roots(ca)?), cluster);
         Ok(Self(node_client(env, judge, (chain, private_key(key)?))?))
     }
 
     /// Performs the handshake with a node.
     pub async fn connect(
         &self,
-        expected: Expected,
+        expected: ExpectedNode,
         stream: TcpStream,
     ) -> io::Result<TlsStream<TcpStream>> {
         connect_with(Arc::clone(&self.0), expected, stream).await
     }
 }
 
-/// The TLS client of a user's command, which checks the certificate and the host name of a router.
+/// The TLS client of a user's command. It checks the certificate and the host name of a router.
 #[derive(Clone)]
 pub struct UserTls(Arc<ClientConfig>);
 
 impl UserTls {
-    /// Returns a client with the authority to trust, and the user's certificate and key if there
-    /// are any, all as PEM.
+    /// Returns a client that trusts an authority, and has the user's certificate and key if there
+    /// are any. All are in PEM form.
     pub fn new(
         env: &Env,
         ca: &[u8],
         own: Option<(&[u8], &[u8])>,
         protocol: Protocol,
     ) -> Result<Self> {
-        let failed = |error: rustls::Error| unusable(format!("the user's certificate: {error}"));
+        let failed =
+            |error: rustls::Error| unusable_files_error(format!("the user's certificate: {error}"));
         let builder = ClientConfig::builder_with_details(provider(), EnvClock::of(env))
             .with_safe_default_protocol_versions()
             .map_err(failed)?
@@ -142,7 +148,7 @@ impl UserTls {
         Ok(Self(Arc::new(config)))
     }
 
-    /// Performs the handshake with a host; returns the connection and its channel binding data
+    /// Performs the handshake with a host. Returns the connection and its channel binding data
     /// `tls-server-end-point`.
     pub async fn connect(
         &self,

@@ -1,4 +1,4 @@
-//! The time source for the validity of certificates, which is [`Env`].
+//! The clock of [`Env`] as the time source of the TLS library, for the validity of certificates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rustls::time_provider::TimeProvider;
 pub struct EnvClock(Arc<dyn Clock>);
 
 impl EnvClock {
-    /// The clock of an environment.
+    /// Returns the clock of an environment.
     pub fn of(env: &Env) -> Arc<Self> {
         Arc::new(Self(Arc::clone(&env.clock)))
     }
@@ -30,7 +30,7 @@ impl TimeProvider for EnvClock {
     }
 }
 
-/// The present time of a clock.
+/// Returns the present time of a clock.
 pub fn now(clock: &dyn Clock) -> UnixTime {
     UnixTime::since_unix_epoch(Duration::from_millis(clock.unix_ms()))
 }

@@ -1,4 +1,4 @@
-//! The files of certificates and keys.
+//! Reads and writes the files of certificates and keys.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 use proto::env::{Env, FileSystem, OpenMode, Owner};
 use proto::{Error, ErrorCode, Result};
 
-/// The maximum size of a file, in bytes; a longer file is refused.
+/// The maximum size of a file, in bytes. A longer file is refused.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The contents of the three files: certificate, key, authority.
+/// The contents of the three files of a process: certificate, key, authority.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pem {
     /// The certificate, followed by intermediate certificates.
     pub certificate: Vec<u8>,
     /// The private key.
     pub key: Vec<u8>,
-    /// The certificates of the authority; several while one authority replaces another.
+    /// The certificates of the authority. There are several while a new authority replaces an old
+    /// one.
     pub ca: Vec<u8>,
 }
 
@@ -25,7 +26,7 @@ pub struct Pem {
 pub struct TlsFiles {
     /// The file of the certificate, followed by intermediate certificates.
     pub certificate: PathBuf,
-    /// The file of the private key, with the permissions that `check_private` requires.
+    /// The file of the private key. Only its owner may read it, as `check_private` requires.
     pub key: PathBuf,
     /// The file of the authority's certificates.
     pub ca: PathBuf,
@@ -46,8 +47,8 @@ impl TlsFiles {
         .await
     }
 
-    /// Returns an error with the names of the files.
-    pub(super) fn named(&self, error: Error) -> Error {
+    /// Adds the names of the files to an error.
+    pub(super) fn with_file_names(&self, error: Error) -> Error {
         let [certificate, key, ca] =
             [&self.certificate, &self.key, &self.ca].map(|path| path.display());
         error.context(format!("certificate {certificate}, key {key}, authority {ca}"))
@@ -69,7 +70,7 @@ pub fn read_public(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     read().map_err(|error| Error::from(error).context(format!("reading {}", path.display())))
 }
 
-/// Reads a file with a secret, after a check of its permissions. Blocks the thread.
+/// Checks the permissions of a file with a secret and reads it. Blocks the thread.
 pub fn read_private(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     let (mode, owner) =
         (|| Ok((fs.mode(path)?, fs.owner(path)?)))().map_err(|error: io::Error| {
@@ -81,8 +82,8 @@ pub fn read_private(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     read_public(fs, path)
 }
 
-/// Returns an error if other users may read a file with a secret. As in PostgreSQL, only the owner
-/// may read it; if the owner is root, also the group by which this process reads it, since
+/// Returns an error if users other than the owner may read a file with a secret, as in
+/// PostgreSQL. If the owner is root, the group of this process may read it too, since
 /// orchestrators mount secrets in this form.
 fn check_private(path: &Path, mode: u32, owner: Option<Owner>) -> Result<()> {
     let path = path.display();
@@ -97,7 +98,7 @@ fn check_private(path: &Path, mode: u32, owner: Option<Owner>) -> Result<()> {
     Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(hint))
 }
 
-/// Creates a file durably that only its owner may read. Blocks the thread.
+/// Creates a file durably so that only its owner may read it. Blocks the thread.
 pub fn write_private(fs: &dyn FileSystem, path: &Path, text: &str) -> Result<()> {
     let write = || {
         let file = fs.open(path, OpenMode::CreateNew)?;

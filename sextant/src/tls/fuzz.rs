@@ -1,17 +1,19 @@
-//! Entry points for fuzzers of certificates, the names in them, and the files of a process.
+//! Entry points for fuzzers of certificates, of the names of their holders, and of the files of a
+//! process.
 
 use rustls::pki_types::CertificateDer;
 
 use super::identity::Identity;
 use super::settings::{certificates, end_point, private_key, roots};
 
-/// Reads `data` as a certificate: its holder, and the hash to which a log-in is bound.
+/// Reads `data` as a certificate: the identity of its holder, and the hash to which a log-in is
+/// bound.
 pub fn certificate(data: &[u8]) {
     let certificate = CertificateDer::from(data);
     let _ = (end_point(&certificate), Identity::of_certificate(&certificate));
 }
 
-/// Reads `data` as the name of a holder.
+/// Reads `data` as the name of a certificate's holder.
 pub fn holder(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Some(identity) = Identity::from_uri(text) {

@@ -1,4 +1,4 @@
-//! The identity of the holder of a certificate.
+//! The identity of the holder of a certificate, and its name in the certificate:
 //!
 //! ```text
 //! sextant://<cluster, 32 hex digits>/<coordinator|projector|indexer|router>/<number>     a node
@@ -6,8 +6,8 @@
 //! sextant://<cluster>/user/<name, percent-encoded>                                      a user
 //! ```
 //!
-//! The name is one of the certificate's subject alternative names, a URI. A certificate without
-//! such a URI, or with several, has no holder. Each name has exactly one spelling.
+//! The name is a URI among the certificate's subject alternative names. A certificate without
+//! such a URI, or with several, identifies no holder. Each identity has exactly one spelling.
 
 use std::fmt::{self, Write};
 
@@ -22,7 +22,7 @@ const SCHEME: &str = "sextant://";
 /// The maximum length of a user's name, in bytes.
 const USER_BYTES_MAX: usize = 63;
 
-/// The holder of a certificate.
+/// The identity of the holder of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Identity {
     /// A process of the cluster.
@@ -34,7 +34,7 @@ pub enum Identity {
         /// The number of the node.
         node: NodeId,
     },
-    /// An operator, with the operator's rights at the port for other processes.
+    /// An operator, which may call the port for other processes.
     Operator {
         /// The cluster of the operator.
         cluster: ClusterId,
@@ -49,7 +49,7 @@ pub enum Identity {
 }
 
 impl Identity {
-    /// The cluster of the holder.
+    /// Returns the cluster of the holder.
     pub fn cluster(&self) -> ClusterId {
         match self {
             Self::Node { cluster, .. } | Self::Operator { cluster } => *cluster,
@@ -57,7 +57,7 @@ impl Identity {
         }
     }
 
-    /// Returns the name of a user; `None` for other holders.
+    /// Returns the name of a user; `None` for a node or an operator.
     pub fn user(&self) -> Option<&str> {
         match self {
             Self::User { name, .. } => Some(name),
@@ -65,7 +65,7 @@ impl Identity {
         }
     }
 
-    /// Returns the name of the holder in a certificate.
+    /// Returns the name of the holder as it is written in a certificate.
     pub fn to_uri(&self) -> String {
         let cluster = self.cluster();
         match self {
@@ -75,7 +75,8 @@ impl Identity {
         }
     }
 
-    /// Parses the name of a holder; `None` for other texts, and for another spelling of a name.
+    /// Parses the name of a holder. Returns `None` for other texts, and for a name that is not in
+    /// its only valid spelling.
     pub fn from_uri(uri: &str) -> Option<Self> {
         let (cluster, holder) = uri.strip_prefix(SCHEME)?.split_once('/')?;
         let cluster = cluster.parse().ok()?;
@@ -96,7 +97,7 @@ impl Identity {
         (is_named && read.to_uri() == uri).then_some(read)
     }
 
-    /// Returns the holder of a certificate, or the reason why it has none.
+    /// Returns the identity of a certificate's holder, or the reason why there is none.
     pub fn of_certificate(certificate: &CertificateDer<'_>) -> Result<Self, String> {
         let parsed = EndEntityCert::try_from(certificate)
             .map_err(|error| format!("the certificate cannot be read: {error}"))?;
@@ -126,11 +127,12 @@ impl fmt::Display for Identity {
     }
 }
 
-/// True if a certificate can contain this name of a user.
+/// Returns true if a certificate can contain this name of a user.
 pub fn is_user_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= USER_BYTES_MAX
 }
 
+/// Returns a user's name in percent-encoding.
 fn encoded(name: &str) -> String {
     name.bytes().fold(String::new(), |mut text, byte| {
         match byte {
@@ -144,6 +146,7 @@ fn encoded(name: &str) -> String {
     })
 }
 
+/// Returns the user's name in a percent-encoded text; `None` if the text is invalid.
 fn decoded(text: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let Some((&first, behind)) = rest.split_first() {

@@ -1,6 +1,6 @@
-//! The certificate authority of a cluster, and the certificates that it signs: ECDSA with P-256 and
-//! SHA-256. Ed25519 is not used because PostgreSQL's clients compute the channel binding with the
-//! hash algorithm of the signature, and Ed25519 has none.
+//! The certificate authority of a cluster, and the certificates that it signs. The signatures are
+//! ECDSA with P-256 and SHA-256. Ed25519 is not used, because PostgreSQL's clients compute the
+//! channel binding with the hash algorithm of the signature, and Ed25519 has no such algorithm.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const VALID: Duration = Duration::from_secs(365 * DAY.as_secs());
 /// The time for which the authority's certificate is valid.
 const AUTHORITY_VALID: Duration = Duration::from_secs(10 * 365 * DAY.as_secs());
-/// The time before the present from which a certificate is valid, because clocks of machines
+/// The time by which a certificate is valid before it is signed, because the clocks of machines
 /// differ.
 const BEFORE: Duration = Duration::from_secs(60 * 60);
 
@@ -41,21 +41,22 @@ pub struct Authority {
     certificate: String,
 }
 
-fn failed(doing: &'static str) -> impl Fn(rcgen::Error) -> Error {
+/// Returns a function that adds what was being done to an error of the library.
+fn issue_error(doing: &'static str) -> impl Fn(rcgen::Error) -> Error {
     move |error| Error::internal(format!("{doing}: {error}"))
 }
 
 impl Authority {
     /// Creates an authority. `now_ms` is the present time in milliseconds since 1970.
     pub fn new(cluster: ClusterId, now_ms: u64) -> Result<Self> {
-        let key = KeyPair::generate().map_err(failed("drawing the authority's key"))?;
+        let key = KeyPair::generate().map_err(issue_error("drawing the authority's key"))?;
         let params = authority(cluster, now_ms);
-        let signed = params.self_signed(&key).map_err(failed("signing the authority"))?;
+        let signed = params.self_signed(&key).map_err(issue_error("signing the authority"))?;
         Ok(Self { cluster, key, certificate: signed.pem() })
     }
 
-    /// Returns the authority with this certificate and key, both as PEM; an error if they do not
-    /// fit.
+    /// Returns the authority with this certificate and key, both in PEM form. Returns an error if
+    /// they do not belong together.
     pub fn from_pem(cluster: ClusterId, certificate: &str, key: &str) -> Result<Self> {
         let wrong = |what: String| Error::new(ErrorCode::InvalidParameter, what);
         let key = KeyPair::from_pem(key)
@@ -72,23 +73,23 @@ impl Authority {
         Ok(Self { cluster, key, certificate: certificate.to_owned() })
     }
 
-    /// The cluster of the authority.
+    /// Returns the cluster of the authority.
     pub fn cluster(&self) -> ClusterId {
         self.cluster
     }
 
-    /// The certificate, as PEM.
+    /// Returns the certificate of the authority in PEM form.
     pub fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// The private key, as PEM.
+    /// Returns the private key of the authority in PEM form.
     pub fn key(&self) -> String {
         self.key.serialize_pem()
     }
 
-    /// Signs a certificate for a new key. `hosts` are the names and addresses by which users reach
-    /// a node; `now_ms` is the present time in milliseconds since 1970.
+    /// Signs a certificate for a new key. `hosts` contains the names and addresses by which users
+    /// reach a node. `now_ms` is the present time in milliseconds since 1970.
     pub fn issue(
         &self,
         identity: &Identity,
@@ -96,7 +97,7 @@ impl Authority {
         now_ms: u64,
     ) -> Result<IssuedCertificate> {
         let mut params = params(&identity.to_string(), VALID, now_ms);
-        let uri = identity.to_uri().try_into().map_err(failed("naming a certificate"))?;
+        let uri = identity.to_uri().try_into().map_err(issue_error("naming a certificate"))?;
         params.subject_alt_names.push(SanType::URI(uri));
         for host in hosts {
             params.subject_alt_names.push(host_name(host)?);
@@ -109,15 +110,17 @@ impl Authority {
             _ => vec![ExtendedKeyUsagePurpose::ClientAuth],
         };
         params.use_authority_key_identifier_extension = true;
-        let key = KeyPair::generate().map_err(failed("drawing a key"))?;
+        let key = KeyPair::generate().map_err(issue_error("drawing a key"))?;
         // The authority's name and key identifier follow from the cluster and the key.
         let authority_params = authority(self.cluster, now_ms);
         let authority = Issuer::from_params(&authority_params, &self.key);
-        let signed = params.signed_by(&key, &authority).map_err(failed("signing a certificate"))?;
+        let signed =
+            params.signed_by(&key, &authority).map_err(issue_error("signing a certificate"))?;
         Ok(IssuedCertificate { certificate: signed.pem(), key: key.serialize_pem() })
     }
 }
 
+/// Returns a host's name or address as the TLS library requires it.
 fn host_name(host: &str) -> Result<SanType> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(SanType::IpAddress(address));
@@ -130,6 +133,7 @@ fn host_name(host: &str) -> Result<SanType> {
     })
 }
 
+/// Returns the parameters of a certificate with this name and validity.
 fn params(name: &str, valid: Duration, now_ms: u64) -> CertificateParams {
     let mut params = CertificateParams::default();
     let now = date_time_ymd(1970, 1, 1) + Duration::from_secs(now_ms / 1000);
@@ -140,7 +144,7 @@ fn params(name: &str, valid: Duration, now_ms: u64) -> CertificateParams {
     params
 }
 
-/// Returns the parameters of the authority's certificate, which depend only on the cluster and the
+/// Returns the parameters of the authority's certificate. They depend only on the cluster and the
 /// time.
 fn authority(cluster: ClusterId, now_ms: u64) -> CertificateParams {
     let name = format!("Sextant CA of cluster {cluster}");

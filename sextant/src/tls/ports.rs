@@ -1,6 +1,6 @@
-//! The kinds of clients and the protocols of ports.
+//! The kinds of clients that a port accepts, and the protocols of ports.
 
-/// The clients that a port accepts.
+/// The kinds of clients that a port accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clients {
     /// Users, with or without a certificate.
@@ -9,7 +9,8 @@ pub enum Clients {
     Nodes,
 }
 
-/// The protocol of a port. A TLS client that offers only other protocols is refused.
+/// The protocol of a port. A TLS client that offers only other protocols in the handshake is
+/// refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// PostgreSQL's protocol.
@@ -23,6 +24,7 @@ pub enum Protocol {
 impl Protocol {
     pub(super) const ALL: [Self; 3] = [Self::Sql, Self::Grpc, Self::Http];
 
+    /// Returns the names of the protocol in the TLS handshake (ALPN).
     pub(super) fn alpn(self) -> Vec<Vec<u8>> {
         let name: &[u8] = match self {
             Self::Sql => b"postgresql",

@@ -1,4 +1,5 @@
-//! The reload of a running process's certificate files, so that a new certificate needs no restart.
+//! Reloads the certificate files of a running process, so that a new certificate needs no
+//! restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,17 +8,17 @@ use proto::env::{Env, Task};
 use proto::lock::lock;
 use tokio::time::{Instant, sleep};
 
-use super::settings::{Generation, TlsSettings};
+use super::settings::{CertificateSet, TlsSettings};
 
 /// The interval between two reads of the files.
 const EVERY: Duration = Duration::from_secs(10);
-/// The remaining validity of a certificate below which the process warns, in seconds.
+/// The remaining validity of a certificate, in seconds, below which the process logs a warning.
 const WARN_BEFORE_S: i64 = 30 * DAY_S;
 const DAY_S: i64 = 24 * 60 * 60;
-/// The minimum interval between two warnings of one kind.
+/// The minimum interval between two warnings of the same kind.
 const WARN_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Returns the warning about the expiry of a certificate; `None` if it is not near.
+/// Returns a warning about the expiry of a certificate; `None` if the expiry is far away.
 pub(super) fn warning(not_after: i64, now_ms: u64) -> Option<String> {
     let now_s = i64::try_from(now_ms / 1000).unwrap_or(i64::MAX);
     let left = not_after.saturating_sub(now_s);
@@ -31,9 +32,9 @@ pub(super) fn warning(not_after: i64, now_ms: u64) -> Option<String> {
 }
 
 impl TlsSettings {
-    /// Starts a task that reads the files repeatedly until it is dropped. New files that are
-    /// complete and fit together are used; otherwise the present certificate stays in use, and a
-    /// warning is logged. The task also warns about the expiry of the certificate.
+    /// Starts a task that reads the files repeatedly until the task is dropped. New files are
+    /// used if they are complete and belong together. Otherwise the present certificate stays in
+    /// use, and a warning is logged. The task also warns before the certificate expires.
     pub fn follow(self: &Arc<Self>, env: &Env) -> Task {
         let settings = Arc::clone(self);
         env.spawn_service("certificates", async move {
@@ -47,15 +48,15 @@ impl TlsSettings {
                     tracing::warn!("{warning}; put a new one in its place: sextant cert node");
                 }
                 sleep(EVERY).await;
-                if settings.look().await {
+                if settings.reload().await {
                     warned = None;
                 }
             }
         })
     }
 
-    /// Reads the files once; true if a new certificate is now used.
-    pub(super) async fn look(&self) -> bool {
+    /// Reads the files once. Returns true if the process now uses a new certificate.
+    pub(super) async fn reload(&self) -> bool {
         let Some(files) = &self.files else { return false };
         let read = files.read(&self.env).await.map_err(|error| error.message);
         if lock(&self.seen).as_ref() == Some(&read) {
@@ -63,9 +64,9 @@ impl TlsSettings {
         }
         let taken = match &read {
             Err(error) => Err(error.clone()),
-            Ok(pem) => Generation::from_pem(&self.env, pem)
-                .map_err(|error| files.named(error).message)
-                .and_then(|generation| self.take(generation)),
+            Ok(pem) => CertificateSet::from_pem(&self.env, pem)
+                .map_err(|error| files.with_file_names(error).message)
+                .and_then(|generation| self.use_generation(generation)),
         };
         *lock(&self.seen) = Some(read);
         if let Err(error) = &taken {
@@ -74,7 +75,8 @@ impl TlsSettings {
         taken.is_ok()
     }
 
-    fn take(&self, generation: Generation) -> Result<(), String> {
+    /// Replaces the certificate in use, unless the new one has another holder.
+    fn use_generation(&self, generation: CertificateSet) -> Result<(), String> {
         let own = self.identity();
         if generation.identity != own {
             return Err(format!("this process is {own}, the file is of {}", generation.identity));

@@ -20,23 +20,24 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 pub struct TlsConnection {
     /// The connection.
     pub stream: TlsStream<TcpStream>,
-    /// The holder of the client's certificate, if the client has one.
+    /// The identity of the client, from its certificate; `None` if the client has none.
     pub peer: Option<Identity>,
     /// The channel binding data `tls-server-end-point` of the server's certificate in this
     /// handshake.
     pub end_point: Option<Vec<u8>>,
 }
 
-/// Performs the handshake of a connection; the error contains the reason of a refusal. The number
-/// of concurrent handshakes is not limited, since silent clients could then exclude all others;
-/// each holds a place of its port and some KiB, and its computation is one signature.
+/// Performs the handshake of a connection. An error contains the reason of a refusal. The number
+/// of concurrent handshakes is not limited, since silent clients could then exclude all others.
+/// Each handshake counts as a connection of its port, takes some KiB of memory, and computes one
+/// signature.
 pub async fn accept(
     settings: &TlsSettings,
     clients: Clients,
     protocol: Protocol,
     stream: TcpStream,
 ) -> io::Result<TlsConnection> {
-    // A set that is loaded meanwhile does not mix with this one.
+    // The whole handshake uses one set of files, even if new files are loaded meanwhile.
     let generation = settings.generation();
     let acceptor = TlsAcceptor::from(generation.server(clients, protocol));
     let shaken = async { acceptor.accept(stream).await.map_err(in_words) };

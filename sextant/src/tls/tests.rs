@@ -16,7 +16,7 @@ use super::issue::{Authority, IssuedCertificate};
 use super::ports::{Clients, Protocol};
 use super::server::{TlsConnection, accept};
 use super::settings::TlsSettings;
-use super::{Expected, Identity, TlsFiles, UserTls, connect, reload, write_private};
+use super::{ExpectedNode, Identity, TlsFiles, UserTls, connect, reload, write_private};
 
 const CLUSTER: ClusterId = ClusterId(7);
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -50,7 +50,7 @@ impl World {
     }
 
     fn settings(&self, identity: &Identity) -> Arc<TlsSettings> {
-        TlsSettings::own(&self.env, &self.ca, identity, &hosts()).expect("settings")
+        TlsSettings::new_signed(&self.env, &self.ca, identity, &hosts()).expect("settings")
     }
 
     fn user_tls(&self, own: Option<&IssuedCertificate>) -> UserTls {
@@ -95,7 +95,7 @@ async fn user_at(
 async fn node_at(
     called: &TlsSettings,
     caller: &TlsSettings,
-    expected: Expected,
+    expected: ExpectedNode,
 ) -> (io::Result<TlsConnection>, io::Result<()>) {
     let (client, server) = pair().await;
     let shaken = async {
@@ -152,12 +152,12 @@ async fn nodes_know_each_other_by_their_certificates() {
     let world = World::new();
     let indexer = world.settings(&node(Role::Indexer, 201));
     let router = world.settings(&node(Role::Router, 301));
-    let right = Expected { role: Role::Indexer, node: NodeId(201) };
+    let right = ExpectedNode { role: Role::Indexer, node: NodeId(201) };
     let (served, called) = node_at(&indexer, &router, right).await;
     assert_eq!(served.expect("accepted").peer, Some(node(Role::Router, 301)));
     called.expect("the right node");
     for (role, number) in [(Role::Indexer, 202), (Role::Projector, 201)] {
-        let expected = Expected { role, node: NodeId(number) };
+        let expected = ExpectedNode { role, node: NodeId(number) };
         let why = refusal(node_at(&indexer, &router, expected).await.1);
         let both = why.contains("indexer 201") && why.contains(&number.to_string());
         assert!(both && why.contains(role.name()), "{why}");
@@ -181,7 +181,7 @@ async fn nodes_of_another_authority_another_cluster_or_another_time_are_refused(
     let world = World::new();
     let now = world.env.clock.unix_ms();
     let indexer = world.settings(&node(Role::Indexer, 201));
-    let right = Expected { role: Role::Indexer, node: NodeId(201) };
+    let right = ExpectedNode { role: Role::Indexer, node: NodeId(201) };
     let other_ca = Authority::new(CLUSTER, now).expect("an authority");
     let stranger = settings_of(&world, &other_ca, &node(Role::Router, 301), now);
     let (_, called) = node_at(&indexer, &stranger, right).await;
@@ -192,7 +192,8 @@ async fn nodes_of_another_authority_another_cluster_or_another_time_are_refused(
     let old_ca = Authority::new(CLUSTER, now - 500 * DAY_MS).expect("an authority");
     let old = settings_of(&world, &old_ca, &node(Role::Router, 301), now - 400 * DAY_MS);
     let trusts_old =
-        TlsSettings::own(&world.env, &old_ca, &node(Role::Indexer, 201), &hosts()).expect("usable");
+        TlsSettings::new_signed(&world.env, &old_ca, &node(Role::Indexer, 201), &hosts())
+            .expect("usable");
     let (served, _) = node_at(&trusts_old, &old, right).await;
     let why = refusal(served);
     assert!(why.contains("it has expired"), "{why}");
@@ -284,7 +285,7 @@ async fn new_files_are_taken_over_and_wrong_ones_are_not() {
     replaced(&world, &files, &world.issue(&own)).await;
     let settings = TlsSettings::of_files(&world.env, files.clone()).await.expect("usable");
     let first = settings.generation();
-    assert!(!settings.look().await, "nothing is new");
+    assert!(!settings.reload().await, "nothing is new");
     // A certificate without its key, one of another node, one of another authority.
     let second = world.issue(&own);
     let torn =
@@ -293,15 +294,15 @@ async fn new_files_are_taken_over_and_wrong_ones_are_not() {
     let strange = strange.issue(&own, &hosts(), world.env.clock.unix_ms()).expect("issued");
     for wrong in [torn, world.issue(&node(Role::Router, 302)), strange] {
         replaced(&world, &files, &wrong).await;
-        assert!(!settings.look().await);
+        assert!(!settings.reload().await);
         assert!(Arc::ptr_eq(&first, &settings.generation()), "the present one stays");
     }
     world.env.fs.remove_file(&files.ca).expect("removed");
-    assert!(!settings.look().await, "a missing file");
+    assert!(!settings.reload().await, "a missing file");
     replaced(&world, &files, &second).await;
-    assert!(settings.look().await);
+    assert!(settings.reload().await);
     assert_ne!(first.end_point, settings.generation().end_point);
-    assert!(!settings.look().await, "the same once more");
+    assert!(!settings.reload().await, "the same once more");
     let (served, shaken) = user_at(&settings, &world.user_tls(None), "localhost").await;
     assert_eq!(shaken.expect("accepted"), served.expect("accepted").end_point);
 }

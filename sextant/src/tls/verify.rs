@@ -1,4 +1,5 @@
-//! The verifiers of certificates: the library verifies the chain, and this code the holder.
+//! The verifiers of certificates. The library verifies the chain of a certificate up to the
+//! authority, and this module verifies the holder.
 
 use std::fmt;
 use std::io;
@@ -21,7 +22,7 @@ use rustls::{
 use super::identity::Identity;
 use super::ports::Clients;
 
-/// The reason why the holder of a certificate is refused.
+/// The reason why the holder of a certificate is refused, as an error of the TLS library.
 #[derive(Debug)]
 struct RefusalReason(String);
 
@@ -33,13 +34,13 @@ impl fmt::Display for RefusalReason {
 
 impl std::error::Error for RefusalReason {}
 
-/// Returns the error for a certificate whose holder is refused.
+/// Returns the TLS library's error for a certificate whose holder is refused.
 pub fn refused(why: String) -> rustls::Error {
     CertificateError::Other(OtherError(Arc::new(RefusalReason(why)))).into()
 }
 
-/// Returns the error of a handshake with a readable text in place of the library's names of
-/// variants.
+/// Converts the error of a handshake to one with a readable text, in place of the library's names
+/// of variants.
 pub fn in_words(error: io::Error) -> io::Error {
     let found = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let words = match found {
@@ -55,7 +56,7 @@ pub fn in_words(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), words)
 }
 
-/// Returns a readable reason why a certificate is refused.
+/// Returns a readable text for the reason why a certificate is refused.
 fn refusal_in_words(error: &CertificateError) -> String {
     let why = match error {
         CertificateError::Other(OtherError(why)) => return why.to_string(),
@@ -74,24 +75,26 @@ fn refusal_in_words(error: &CertificateError) -> String {
     format!("the certificate that the other side shows is refused: {why}")
 }
 
-/// Returns the provider of cryptography. It is named at each use and not set as the process's
-/// default, which another library could change.
+/// Returns the provider of cryptography. It is not set as the default of the process, because
+/// another library could change that default.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// The verifier of clients' certificates: of the chain, the cluster, and the kind of the holder.
-pub struct ClientJudge {
-    /// The library's verifier of chains.
+/// The verifier of clients' certificates. It verifies the chain, the cluster, and the kind of the
+/// holder.
+pub struct ClientVerifier {
+    /// The library's verifier of certificate chains.
     pub chain: Arc<dyn ClientCertVerifier>,
     /// The cluster of this process.
     pub cluster: ClusterId,
-    /// The clients that the port accepts.
+    /// The kinds of clients that the port accepts.
     pub clients: Clients,
 }
 
-impl ClientJudge {
-    fn judge(&self, certificate: &CertificateDer<'_>) -> Result<(), String> {
+impl ClientVerifier {
+    /// Returns the reason if the holder of a certificate may not use the port.
+    fn check_holder(&self, certificate: &CertificateDer<'_>) -> Result<(), String> {
         let holder = Identity::of_certificate(certificate)?;
         if holder.cluster() != self.cluster {
             return Err(format!("{holder} calls a process of cluster {}", self.cluster));
@@ -105,13 +108,13 @@ impl ClientJudge {
     }
 }
 
-impl fmt::Debug for ClientJudge {
+impl fmt::Debug for ClientVerifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ClientJudge({:?})", self.clients)
     }
 }
 
-impl ClientCertVerifier for ClientJudge {
+impl ClientCertVerifier for ClientVerifier {
     fn client_auth_mandatory(&self) -> bool {
         self.clients == Clients::Nodes
     }
@@ -127,7 +130,7 @@ impl ClientCertVerifier for ClientJudge {
         now: UnixTime,
     ) -> Result<ClientCertVerified, rustls::Error> {
         let verified = self.chain.verify_client_cert(end_entity, intermediates, now)?;
-        self.judge(end_entity).map_err(refused)?;
+        self.check_holder(end_entity).map_err(refused)?;
         Ok(verified)
     }
 
@@ -154,17 +157,17 @@ impl ClientCertVerifier for ClientJudge {
     }
 }
 
-/// The verifier of the certificates of nodes that this process calls: of the chain and the cluster.
-/// The caller compares the number and the role of the node. Host names are not verified, since
-/// nodes may be reached under any address.
+/// The verifier of the certificates of nodes that this process calls. It verifies the chain and
+/// the cluster. The caller compares the number and the role of the node. Host names are not
+/// verified, since nodes may be called at any address.
 #[derive(Debug)]
-pub struct NodeJudge {
+pub struct NodeVerifier {
     roots: Arc<RootCertStore>,
     algorithms: WebPkiSupportedAlgorithms,
     cluster: ClusterId,
 }
 
-impl NodeJudge {
+impl NodeVerifier {
     /// Returns the verifier for a cluster's nodes.
     pub fn new(roots: Arc<RootCertStore>, cluster: ClusterId) -> Self {
         let algorithms = provider().signature_verification_algorithms;
@@ -190,7 +193,7 @@ impl NodeJudge {
     }
 }
 
-impl ServerCertVerifier for NodeJudge {
+impl ServerCertVerifier for NodeVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -1,12 +1,13 @@
-//! The answers to the questions that arrive on one shared stream (`questions`).
+//! Answers the questions that arrive on a shared stream. Questions are short requests of another
+//! process (`questions`).
 //!
-//! The task of the stream starts to answer a question at once, and mostly finishes: a read of
-//! blocks in memory does not wait, and needs no other task or thread. A question that has to wait
-//! for an epoch, a permit or the disk gets a separate task, so that it is not delayed by later
-//! questions or by a caller that reads no answers, and releases its permit in time.
+//! The task of the stream starts to answer a question at once, and usually finishes: a read of
+//! blocks in memory does not wait, and needs no other task or thread. A question that must wait
+//! for an epoch, a permit or the disk gets a separate task. It is then not delayed by later
+//! questions, or by a caller that reads no answers, and releases its permit in time.
 //!
-//! At most [`RUNNING_MAX`] questions of a stream have a task. Further ones wait in a queue, from
-//! which they can be cancelled like the others.
+//! At most [`RUNNING_MAX`] questions of a stream have a separate task. Further questions wait in
+//! a queue. A caller can cancel them there too.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -21,22 +22,22 @@ use tonic::{Status, Streaming};
 
 use super::methods::QUESTION_BYTES_MAX;
 
-/// The maximum number of questions of one stream that have a task.
+/// The maximum number of questions of one stream that have a separate task.
 const RUNNING_MAX: usize = 256;
-/// The maximum number of questions of one stream that wait for a task. If there are more, the
+/// The maximum number of questions of one stream in the queue for a task. If there are more, the
 /// stream is closed.
 const WAITING_MAX: usize = 4_096;
 
-/// The stream of answers.
+/// A stream of answers.
 pub(super) type Answers = Pin<Box<dyn Stream<Item = Result<PeerAnswer, Status>> + Send>>;
 
-/// A service that answers questions.
-pub(super) trait Answer: Send + Sync + 'static {
+/// A service that answers the questions of one stream.
+pub(super) trait QuestionService: Send + Sync + 'static {
     /// Returns the environment, in which the tasks of waiting questions run.
     fn env(&self) -> &Env;
 
-    /// Returns an error unless a question may be answered, according to its protocol version and
-    /// the headers and the cluster of its stream.
+    /// Returns an error unless a question may be answered. This depends on its protocol version,
+    /// and on the headers and the cluster of its stream.
     fn accept(
         &self,
         version: u32,
@@ -51,8 +52,8 @@ pub(super) trait Answer: Send + Sync + 'static {
     fn failed(number: u64) -> PeerAnswer;
 }
 
-/// Returns the answers to the questions of a stream, which had these headers.
-pub(super) fn answers<A: Answer>(
+/// Returns the stream of answers to the questions of a stream with these headers.
+pub(super) fn answers<A: QuestionService>(
     endpoint: A,
     headers: MetadataMap,
     cluster: Option<ClusterId>,
@@ -75,29 +76,31 @@ pub(super) fn answers<A: Answer>(
     }))
 }
 
+/// The questions of one stream and their answers.
 struct LaneAnswers<A> {
     endpoint: A,
     headers: MetadataMap,
     cluster: Option<ClusterId>,
     /// The questions that arrive; `None` after the last one.
     questions: Option<Streaming<PeerQuestion>>,
-    /// Questions that wait for a task, in the order of their arrival.
+    /// The questions that wait for a separate task, in the order of their arrival.
     waiting: VecDeque<PeerQuestion>,
     /// The tasks by the number of their question.
     running: BTreeMap<u64, Task>,
-    /// The sender of the tasks' answers. Each task sends one answer, so the channel needs no limit.
+    /// The sender of answers, for the separate tasks. Each task sends only one answer, so the
+    /// channel needs no limit.
     tell: mpsc::UnboundedSender<PeerAnswer>,
     told: mpsc::UnboundedReceiver<PeerAnswer>,
 }
 
-impl<A: Answer> LaneAnswers<A> {
+impl<A: QuestionService> LaneAnswers<A> {
     /// Returns the next answer. After an error the stream ends.
     async fn next(&mut self) -> Option<Result<PeerAnswer, Status>> {
         loop {
             while self.running.len() < RUNNING_MAX
                 && let Some(question) = self.waiting.pop_front()
             {
-                if let Some(answer) = self.work(question) {
+                if let Some(answer) = self.answer_or_spawn(question) {
                     return Some(Ok(answer));
                 }
             }
@@ -120,7 +123,7 @@ impl<A: Answer> LaneAnswers<A> {
             };
             match question {
                 Ok(Some(question)) => {
-                    if let Err(refusal) = self.take(question) {
+                    if let Err(refusal) = self.handle_message(question) {
                         self.end();
                         return Some(Err(refusal));
                     }
@@ -132,8 +135,8 @@ impl<A: Answer> LaneAnswers<A> {
         }
     }
 
-    /// Starts to answer a question, or cancels one.
-    fn take(&mut self, question: PeerQuestion) -> Result<(), Status> {
+    /// Starts to answer a question, or cancels a question.
+    fn handle_message(&mut self, question: PeerQuestion) -> Result<(), Status> {
         let number = question.number;
         if question.body.is_empty() {
             self.waiting.retain(|question| question.number != number);
@@ -151,8 +154,9 @@ impl<A: Answer> LaneAnswers<A> {
         Ok(())
     }
 
-    /// Answers a question if this needs no wait; otherwise gives it a task and returns `None`.
-    fn work(&mut self, question: PeerQuestion) -> Option<PeerAnswer> {
+    /// Answers a question if this needs no wait. Otherwise starts a separate task for it and
+    /// returns `None`.
+    fn answer_or_spawn(&mut self, question: PeerQuestion) -> Option<PeerAnswer> {
         let number = question.number;
         let mut answer = Box::pin(self.endpoint.answer(question));
         // The task polls it again, and is woken from then on.
@@ -160,7 +164,7 @@ impl<A: Answer> LaneAnswers<A> {
             return Some(answer);
         }
         let failed = A::failed(number);
-        let mut reply = Reply { answer: Some(failed), tell: self.tell.clone() };
+        let mut reply = AnswerOnDrop { answer: Some(failed), tell: self.tell.clone() };
         let task = self.endpoint.env().spawn_request("question", async move {
             reply.answer = Some(answer.await);
             drop(reply);
@@ -169,6 +173,7 @@ impl<A: Answer> LaneAnswers<A> {
         None
     }
 
+    /// Drops all questions and their tasks.
     fn end(&mut self) {
         self.questions = None;
         self.waiting.clear();
@@ -176,14 +181,15 @@ impl<A: Answer> LaneAnswers<A> {
     }
 }
 
-/// The reply of a task, which is sent on drop, and so even after a panic.
-struct Reply {
-    /// The answer; [`Answer::failed`] until the work is done.
+/// The answer of a separate task. It is sent when this value is dropped, and so even after a
+/// panic.
+struct AnswerOnDrop {
+    /// The answer. Until the work is done, it is the result of [`Answer::failed`].
     answer: Option<PeerAnswer>,
     tell: mpsc::UnboundedSender<PeerAnswer>,
 }
 
-impl Drop for Reply {
+impl Drop for AnswerOnDrop {
     fn drop(&mut self) {
         if let Some(answer) = self.answer.take() {
             // The stream may have ended.

@@ -1,7 +1,7 @@
-//! A client of the coordinator that calls any of its members: first the member that has answered
-//! last, and after a failure the next one. Commands contain request ids, so that they can be
-//! retried; they are retried for [`PROPOSE_FOR`], because a new leader is elected within about a
-//! second.
+//! A client of the coordinators that calls any of them. It first calls the coordinator that has
+//! answered last, and after a failure the next one. Commands contain request ids, so they can be
+//! repeated. They are repeated for at most [`PROPOSE_FOR`], since a new leader is elected within
+//! about a second.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,30 +14,31 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::methods::*;
 use super::peers::Peers;
 
-/// The time for which a command is retried while no member can execute it.
+/// The time for which a command is repeated while no coordinator can execute it.
 const PROPOSE_FOR: Duration = Duration::from_secs(10);
-/// The time for which a change of the members is retried, which is as long as a new member may take
-/// until it votes.
+/// The time for which a change of the coordinators is repeated. A new coordinator may take so
+/// long until it votes.
 const CHANGE_MEMBERS_FOR: Duration = Duration::from_secs(20);
-/// The divisor that gives each member's share of the time limit of a call.
+/// The divisor of the time limit of a call. The quotient is the time limit for one coordinator.
 const MEMBERS_ASKED: u32 = 3;
-/// The minimum share of a member.
+/// The minimum time limit for one coordinator.
 const MEMBER_WAIT_MIN: Duration = Duration::from_millis(50);
-/// The pause between two rounds over the members.
+/// The pause between two rounds over all coordinators.
 const ROUND_PAUSE: Duration = Duration::from_millis(50);
 
-/// A client of the coordinator that calls any of its members.
+/// A client of the coordinators that calls any of them.
 pub(super) struct AnyMember {
     peers: Arc<Peers>,
 }
 
 impl AnyMember {
-    /// Creates a client of the members that `peers` knows.
+    /// Creates a client of the coordinators that `peers` knows.
     pub fn new(peers: Arc<Peers>) -> Self {
         Self { peers }
     }
 
-    /// Calls the members in turn, the preferred one first, until one gives a final answer.
+    /// Calls the coordinators in turn until one of them gives a final answer. The first is the
+    /// one that has answered last.
     async fn any_member<T, F, Fut>(&self, ask: F) -> Result<T>
     where
         F: Fn(Arc<dyn CoordinatorApi>) -> Fut,
@@ -64,7 +65,8 @@ impl AnyMember {
         Err(last)
     }
 
-    /// Calls all members repeatedly until one gives a final answer or the deadline passes.
+    /// Calls all coordinators repeatedly until one of them gives a final answer or the deadline
+    /// passes.
     async fn any_member_until<T, F, Fut>(&self, deadline: Instant, ask: F) -> Result<T>
     where
         F: Fn(Arc<dyn CoordinatorApi>) -> Fut,
@@ -80,6 +82,7 @@ impl AnyMember {
         }
     }
 
+    /// Sends a command, and repeats it after failures if it has a request id.
     async fn propose_for_a_while(&self, proposal: Proposal) -> Result<AppliedCommand> {
         let deadline = Instant::now() + PROPOSE_FOR;
         let ask = |member: Arc<dyn CoordinatorApi>| {
@@ -93,9 +96,9 @@ impl AnyMember {
         }
     }
 
-    /// Sends a change of the members and repeats it after failures; a repeated change has no
-    /// further effect. A leader that is to be removed hands its leadership over first, and the next
-    /// leader is called.
+    /// Sends a change of the coordinators and repeats it after failures. If the change was
+    /// already made, a repetition has no further effect. A leader that is to be removed first
+    /// hands its leadership over; the next leader is then called.
     async fn change_for_a_while(&self, change: CoordinatorChange) -> Result<CoordinatorChanged> {
         let deadline = Instant::now() + CHANGE_MEMBERS_FOR;
         let ask = |member: Arc<dyn CoordinatorApi>| {
@@ -105,6 +108,7 @@ impl AnyMember {
         self.any_member_until(deadline, ask).await
     }
 
+    /// Waits for an epoch at any of the coordinators.
     async fn wait_for_epoch(
         &self,
         bucket: BucketId,
@@ -142,12 +146,13 @@ impl AnyMember {
         })
     }
 
+    /// Returns an error, because Raft messages must be sent to a certain coordinator.
     async fn refuse_raft(&self, _messages: Vec<Bytes>) -> Result<()> {
         Err(Error::internal("Raft messages must be sent to a certain member"))
     }
 }
 
-/// Expands to the body of a method, by the `via` of the table of methods.
+/// Expands to the body of a method, as the `via` clause in the table of methods says.
 macro_rules! ask {
     ($this:ident, $name:ident($($argument:ident),*), any_member) => {
         $this

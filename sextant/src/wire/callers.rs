@@ -1,9 +1,9 @@
-//! The rights of a caller, by its certificate.
+//! Checks the rights of a caller at the port for other processes, by its certificate.
 //!
-//! With certificates each connection has a holder: a node or an operator of this cluster, as the
-//! handshake has verified. The table of methods names the holders that may call each method. If a
-//! request names a node as its sender, this must be the holder, unless the holder is a coordinator,
-//! which forwards requests of others.
+//! With certificates, each connection has a holder, which the handshake has verified: a node or
+//! an operator of this cluster. The table of methods contains the kinds of holders that may call
+//! each method. If a request names a node as its sender, that node must be the holder.
+//! Coordinators are an exception, since they forward requests of others.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,34 +11,34 @@ use std::sync::Arc;
 use coordinator::sender_of_message;
 use proto::model::ids::NodeId;
 use proto::model::node::Role;
-use proto::rpc::command::{Command, Join, Need, Process};
+use proto::rpc::command::{Command, Join, RequiredRights, SendingProcess};
 use tonic::{Extensions, Status};
 
 use super::methods::{Bytes, Heartbeat, Proposal, SyncReport, WatchKind};
 use crate::limited::PeerInfo;
 use crate::tls::Identity;
 
-/// The reason to trust the callers of a port for other processes.
+/// The reason why the callers of a port for other processes are trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerTrust {
-    /// Each caller has authenticated with a certificate of a node or an operator.
+    /// Each caller has authenticated itself with the certificate of a node or an operator.
     Certificates,
     /// Callers are not authenticated: the simulation, and `--insecure` on loopback addresses.
     Insecure,
 }
 
-/// The caller of a request.
+/// The caller of a request at the port for other processes.
 #[derive(Clone)]
 pub(super) enum Caller {
     /// An unknown caller, because callers are not authenticated.
     Unchecked,
-    /// The holder of a certificate.
+    /// The holder of the certificate with which the caller has authenticated itself.
     Holder(Arc<Identity>),
 }
 
 impl Caller {
-    /// Returns the caller on a connection. A connection without a holder is refused before its
-    /// requests are decoded.
+    /// Returns the caller on a connection. If certificates are required and the connection has no
+    /// holder, returns an error before any of its requests is decoded.
     pub fn on_connection(trust: PeerTrust, connection: &Extensions) -> Result<Self, Status> {
         if trust == PeerTrust::Insecure {
             return Ok(Self::Unchecked);
@@ -51,15 +51,16 @@ impl Caller {
 
     /// Returns an error unless the caller may call a method.
     pub fn may_call(&self, method: &str, holders: &[&str]) -> Result<(), Status> {
-        self.is_one_of(holders, || format!("may not call {method}"))
+        self.check_kind(holders, || format!("may not call {method}"))
     }
 
     /// Returns an error unless the caller may propose a command.
     fn may_propose(&self, command: &str, holders: &[&str]) -> Result<(), Status> {
-        self.is_one_of(holders, || format!("may not propose {command}"))
+        self.check_kind(holders, || format!("may not propose {command}"))
     }
 
-    fn is_one_of(&self, holders: &[&str], refusal: impl FnOnce() -> String) -> Result<(), Status> {
+    /// Returns an error unless the caller's kind is in `holders`.
+    fn check_kind(&self, holders: &[&str], refusal: impl FnOnce() -> String) -> Result<(), Status> {
         let Self::Holder(holder) = self else { return Ok(()) };
         let kind = match &**holder {
             Identity::Node { role, .. } => role.name(),
@@ -72,9 +73,9 @@ impl Caller {
         }
     }
 
-    /// Returns an error unless the caller is the node that a request names, or a coordinator, which
-    /// forwards requests of others.
-    fn is_node(&self, node: NodeId, role: Option<Role>, doing: &str) -> Result<(), Status> {
+    /// Returns an error unless the caller is the node that a request names. A coordinator is
+    /// always allowed, because it forwards requests of others.
+    fn check_node(&self, node: NodeId, role: Option<Role>, doing: &str) -> Result<(), Status> {
         let Self::Holder(holder) = self else { return Ok(()) };
         match &**holder {
             Identity::Node { role: Role::Coordinator, .. } => Ok(()),
@@ -91,30 +92,34 @@ impl Caller {
     }
 }
 
+/// Logs and returns the refusal of a caller.
 fn refused(holder: &Identity, what: impl fmt::Display) -> Status {
     let text = format!("refused: {holder} {what}");
     tracing::warn!("a call was {text}");
     Status::permission_denied(text)
 }
 
-/// Checks that a heartbeat is sent by its node.
-pub(super) fn of_heartbeat(
+/// Checks that a heartbeat is sent by the node that it describes.
+pub(super) fn check_heartbeat(
     caller: &Caller,
     (heartbeat,): (Heartbeat,),
 ) -> Result<(Heartbeat,), Status> {
-    caller.is_node(heartbeat.node, Some(heartbeat.report.role()), "sends a heartbeat")?;
+    caller.check_node(heartbeat.node, Some(heartbeat.report.role()), "sends a heartbeat")?;
     Ok((heartbeat,))
 }
 
-/// Checks that a call of `sync` is sent by the projector that it names.
-pub(super) fn of_sync(caller: &Caller, (report,): (SyncReport,)) -> Result<(SyncReport,), Status> {
-    caller.is_node(report.projector, Some(Role::Projector), "reports positions")?;
+/// Checks that a call of `sync` is sent by the projector that the call names.
+pub(super) fn check_sync(
+    caller: &Caller,
+    (report,): (SyncReport,),
+) -> Result<(SyncReport,), Status> {
+    caller.check_node(report.projector, Some(Role::Projector), "reports positions")?;
     Ok((report,))
 }
 
-/// Checks that Raft messages are sent by the coordinator that they name; coordinators do not
-/// forward those of others.
-pub(super) fn of_raft(
+/// Checks that Raft messages are sent by the coordinator that they name. Coordinators do not
+/// forward Raft messages of others.
+pub(super) fn check_raft(
     caller: &Caller,
     (messages,): (Vec<Bytes>,),
 ) -> Result<(Vec<Bytes>,), Status> {
@@ -131,31 +136,36 @@ pub(super) fn of_raft(
     Ok((messages,))
 }
 
-/// Checks a call of `watch`: only processes that authenticate users get the users, with the hashes
-/// of their secrets.
-pub(super) fn of_watch(caller: &Caller, (wanted,): (WatchKind,)) -> Result<(WatchKind,), Status> {
+/// Checks a call of `watch`. Only processes that authenticate users may receive the users, since
+/// they include the hashes of their secrets.
+pub(super) fn check_watch(
+    caller: &Caller,
+    (wanted,): (WatchKind,),
+) -> Result<(WatchKind,), Status> {
     if wanted == WatchKind::Users {
         caller.may_call("watch the users", &["router", "coordinator"])?;
     }
     Ok((wanted,))
 }
 
-/// Checks a proposal: nodes may propose commands about themselves; only routers and operators may
-/// propose definitions. A new cluster must be that of the certificates.
-pub(super) fn of_proposal(
+/// Checks a proposal of a command. Nodes may propose commands about themselves; only routers and
+/// operators may propose definitions. A new cluster must have the id that is in the certificates.
+pub(super) fn check_proposal(
     caller: &Caller,
     (mut proposal,): (Proposal,),
 ) -> Result<(Proposal,), Status> {
     let Caller::Holder(holder) = caller else { return Ok((proposal,)) };
     match proposal.command.need() {
-        Need::Process(Process::Node(node, role)) => caller.is_node(node, role, "reports")?,
-        Need::Process(Process::Projector) => {
+        RequiredRights::Process(SendingProcess::Node(node, role)) => {
+            caller.check_node(node, role, "reports")?
+        }
+        RequiredRights::Process(SendingProcess::Projector) => {
             caller.may_propose("a change of copies", &["projector", "coordinator"])?;
         }
-        Need::Process(Process::Coordinator) => {
+        RequiredRights::Process(SendingProcess::Coordinator) => {
             caller.may_propose("--skip-epochs", &["coordinator"])?;
         }
-        Need::Process(Process::Leader) => {
+        RequiredRights::Process(SendingProcess::Leader) => {
             caller.may_propose("a command of the leader", &["coordinator"])?;
         }
         _ => {
@@ -193,7 +203,7 @@ mod tests {
     }
 
     fn proposed(caller: &Caller, command: Command) -> Result<Command, String> {
-        match of_proposal(caller, (command.into(),)) {
+        match check_proposal(caller, (command.into(),)) {
             Ok((proposal,)) => Ok(proposal.command),
             Err(status) => Err(status.message().to_owned()),
         }
@@ -204,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_without_a_holder_is_refused_unless_nobody_is_checked() {
+    fn holderless_connections_need_insecure() {
         let nobody = Extensions::new();
         let refused = Caller::on_connection(PeerTrust::Certificates, &nobody).err();
         assert_eq!(refused.map(|status| status.code()), Some(tonic::Code::Unauthenticated));
@@ -237,7 +247,7 @@ mod tests {
                 assert!(why.contains("indexer 201") && why.contains(&id.to_string()), "{why}");
                 assert!(why.contains(role.name()), "{why}");
             }
-            // A coordinator passes on requests of others.
+            // A coordinator forwards requests of others.
             proposed(&node(Role::Coordinator, 1), join(role, id)).expect("passed on");
         }
         proposed(&operator(), join(Role::Indexer, 201)).expect_err("an operator is no node");
@@ -266,22 +276,22 @@ mod tests {
     }
 
     #[test]
-    fn heartbeats_and_positions_are_the_senders_own() {
+    fn reports_must_name_their_sender() {
         let report = |node| SyncReport {
             projector: NodeId(node),
             buckets: Vec::new(),
             left_out: Vec::new(),
             halved: Vec::new(),
         };
-        of_sync(&node(Role::Projector, 101), (report(101),)).expect("its own");
-        of_sync(&node(Role::Coordinator, 1), (report(101),)).expect("passed on");
-        of_sync(&node(Role::Projector, 101), (report(102),)).expect_err("of another one");
-        of_sync(&node(Role::Indexer, 101), (report(101),)).expect_err("no projector");
+        check_sync(&node(Role::Projector, 101), (report(101),)).expect("its own");
+        check_sync(&node(Role::Coordinator, 1), (report(101),)).expect("passed on");
+        check_sync(&node(Role::Projector, 101), (report(102),)).expect_err("of another one");
+        check_sync(&node(Role::Indexer, 101), (report(101),)).expect_err("no projector");
         let beat = |node| Heartbeat::new(NodeId(node), 0, IndexerReport::default());
-        of_heartbeat(&node(Role::Indexer, 201), (beat(201),)).expect("its own");
-        of_heartbeat(&node(Role::Coordinator, 1), (beat(201),)).expect("passed on");
-        of_heartbeat(&node(Role::Indexer, 202), (beat(201),)).expect_err("of another one");
-        of_heartbeat(&node(Role::Router, 201), (beat(201),)).expect_err("no indexer");
+        check_heartbeat(&node(Role::Indexer, 201), (beat(201),)).expect("its own");
+        check_heartbeat(&node(Role::Coordinator, 1), (beat(201),)).expect("passed on");
+        check_heartbeat(&node(Role::Indexer, 202), (beat(201),)).expect_err("of another one");
+        check_heartbeat(&node(Role::Router, 201), (beat(201),)).expect_err("no indexer");
     }
 
     #[test]
@@ -289,8 +299,8 @@ mod tests {
         // The first bytes of a message are its version, group, kind and sender.
         let from = |node| Bytes::from(vec![1, 0, 0, node, 0]);
         let caller = node(Role::Coordinator, 2);
-        of_raft(&caller, (vec![from(2), from(2)],)).expect("its own");
-        let why = of_raft(&caller, (vec![from(2), from(3)],)).expect_err("of another one");
+        check_raft(&caller, (vec![from(2), from(2)],)).expect("its own");
+        let why = check_raft(&caller, (vec![from(2), from(3)],)).expect_err("of another one");
         assert!(why.message().contains("coordinator 2"), "{why}");
         assert!(why.message().contains("coordinator 3"), "{why}");
     }

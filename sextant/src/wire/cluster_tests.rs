@@ -16,7 +16,7 @@ const MEMBER: NodeId = NodeId(1);
 /// coordinator; returns the result.
 async fn send_raft(caller: Option<u128>, called: Option<u128>) -> Result<()> {
     let peers = Peers::new(Vec::new(), tcp_connect(), &Env::real());
-    peers.know_cluster(move || called.map(ClusterId));
+    peers.add_cluster_source(move || called.map(ClusterId));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let server = tonic::transport::Server::builder()
@@ -25,7 +25,7 @@ async fn send_raft(caller: Option<u128>, called: Option<u128>) -> Result<()> {
         server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
     });
     let peers = Peers::new(vec![(MEMBER, address)], tcp_connect(), &Env::real());
-    peers.know_cluster(move || caller.map(ClusterId));
+    peers.add_cluster_source(move || caller.map(ClusterId));
     peers.coordinator_member(MEMBER)?.raft(Vec::new()).await
 }
 

@@ -1,9 +1,11 @@
-//! The cluster of a process, in the headers of calls between processes.
+//! The cluster id in the headers of calls between processes, by which a process refuses calls of
+//! other clusters.
 //!
 //! Numbers of nodes, buckets and indexes are unique only within one cluster, and a process of
-//! another cluster may reuse an address. A request therefore contains the cluster of its caller, if
-//! the caller knows it. A process of another cluster refuses the request before executing it, and
-//! the refusal contains the cluster of that process. Both sides log the refusal.
+//! another cluster may reuse an address. A request therefore contains the cluster id of its
+//! caller, if the caller knows it. A process of another cluster refuses the request before
+//! executing it. The refusal contains the cluster id of the refusing process. Both sides log the
+//! refusal.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -14,14 +16,15 @@ use tokio::time::Instant;
 use tonic::Status;
 use tonic::metadata::{MetadataMap, MetadataValue};
 
-/// The header with the sender's cluster.
+/// The header with the cluster id of the sender.
 const HEADER: &str = "sextant-cluster";
-/// The minimum interval between log lines about refusals, because callers repeat their calls.
+/// The minimum interval between two log lines about refusals, because callers repeat their calls.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
+/// A function of a service that returns its cluster, if it knows it.
 type KnownCluster = Box<dyn Fn() -> Option<ClusterId> + Send + Sync>;
 
-/// The cluster of this process, which its services may learn later.
+/// The cluster of this process. It is unknown until one of the services learns it.
 #[derive(Default)]
 pub(super) struct OwnCluster {
     services: Mutex<Vec<KnownCluster>>,
@@ -39,7 +42,7 @@ impl OwnCluster {
         lock(&self.services).iter().find_map(|cluster| cluster())
     }
 
-    /// Adds the cluster to the headers of a message.
+    /// Adds the cluster id to the headers of a message.
     pub fn write_to(&self, metadata: &mut MetadataMap) {
         // Hexadecimal digits are a valid header.
         let value = self.get().and_then(|own| MetadataValue::try_from(own.to_string()).ok());
@@ -53,7 +56,7 @@ impl OwnCluster {
         self.accept_cluster(cluster_of(caller))
     }
 
-    /// Returns an error if `theirs`, the cluster in a caller's headers, is not the cluster of this
+    /// Returns an error if `theirs`, the cluster id in a caller's headers, is not that of this
     /// process.
     pub fn accept_cluster(&self, theirs: Option<ClusterId>) -> Result<(), Status> {
         let (Some(own), Some(theirs)) = (self.get(), theirs) else { return Ok(()) };
@@ -67,7 +70,8 @@ impl OwnCluster {
         Err(refusal)
     }
 
-    /// True if a status is the refusal of a process of another cluster, which is then logged.
+    /// Returns true if a status is the refusal by a process of another cluster. Logs such a
+    /// refusal.
     pub fn is_refusal(&self, status: &Status) -> bool {
         let is_refusal =
             cluster_of(status.metadata()).is_some_and(|theirs| Some(theirs) != self.get());
@@ -77,6 +81,7 @@ impl OwnCluster {
         is_refusal
     }
 
+    /// Logs a refusal, unless one was logged a short time ago.
     fn report(&self, text: &str, what: &'static str) {
         let mut reported = lock(&self.reported);
         if reported.is_none_or(|at| at.elapsed() >= REPORT_EVERY) {
@@ -86,7 +91,7 @@ impl OwnCluster {
     }
 }
 
-/// Returns the cluster in the headers of a message.
+/// Returns the cluster id in the headers of a message.
 pub(super) fn cluster_of(metadata: &MetadataMap) -> Option<ClusterId> {
     metadata.get(HEADER)?.to_str().ok()?.parse().ok()
 }

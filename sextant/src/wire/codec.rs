@@ -1,4 +1,4 @@
-//! The encoding of requests and replies: postcard.
+//! Encodes and decodes requests and replies, in the format of the library postcard.
 
 use bytes::Bytes;
 use proto::{Error, ErrorCode, Result};
@@ -10,13 +10,13 @@ pub(super) fn encode<T: Serialize>(value: &T) -> Result<Bytes> {
 }
 
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    postcard::from_bytes(bytes).map_err(unreadable)
+    postcard::from_bytes(bytes).map_err(decode_error)
 }
 
-/// Splits a request into the method's number and the encoded arguments; an error if it is too
-/// short.
+/// Splits a request into the method's number and the encoded arguments. Returns an error if the
+/// request is too short.
 pub(super) fn split_method(body: &[u8]) -> Result<(u32, &[u8])> {
-    postcard::take_from_bytes(body).map_err(unreadable)
+    postcard::take_from_bytes(body).map_err(decode_error)
 }
 
 /// Returns the error for a request with an unknown method number.
@@ -25,6 +25,7 @@ pub(super) fn no_method(number: u32) -> Error {
     Error::new(ErrorCode::Corrupt, text)
 }
 
-fn unreadable(error: postcard::Error) -> Error {
+/// Returns the error for a message that cannot be decoded.
+fn decode_error(error: postcard::Error) -> Error {
     Error::new(ErrorCode::Corrupt, format!("a message cannot be decoded: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Connections to other processes.
+//! Opens connections to other processes, with or without TLS.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,25 +13,25 @@ use tokio::net::TcpStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use crate::listen::is_loopback;
-use crate::tls::{Expected, OperatorTls, TlsSettings, connect};
+use crate::tls::{ExpectedNode, OperatorTls, TlsSettings, connect};
 
 /// The prefix of the address of a service that only its own process can call.
 pub const LOCAL: &str = "local:";
 
-/// The flow-control window of a stream, in bytes: the maximum in flight to a reader that has
-/// stopped. It is the product of a gigabyte per second and half a millisecond, which keeps a fast
+/// The flow-control window of a stream, in bytes. It limits the bytes in flight to a reader that
+/// has stopped. Its size is a gigabyte per second times half a millisecond, which keeps a fast
 /// network busy.
 pub(super) const STREAM_WINDOW_BYTES: u32 = 512 << 10;
-/// The flow-control window of a connection, in bytes: the maximum of HTTP/2, so that only the
-/// windows of streams limit the sender.
+/// The flow-control window of a connection, in bytes. It is the maximum of HTTP/2, so that only
+/// the windows of the streams limit the sender.
 const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
 /// The time limit for establishing a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
-/// The time limit for establishing a connection with a TLS handshake, which takes processor time on
-/// both sides.
+/// The time limit for establishing a connection with a TLS handshake, which takes processor time
+/// on both sides.
 const SHAKE_WITHIN: Duration = Duration::from_secs(5);
 
-/// The node to which a connection leads.
+/// The node to which a connection is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerTarget {
     /// The role of the node to call.
@@ -42,9 +42,10 @@ pub struct PeerTarget {
     pub address: String,
 }
 
-/// A function that opens a connection to a node. The simulation has its own implementation.
+/// A function that opens a connection to a node. The simulation implements it differently.
 pub type Connect = Arc<dyn Fn(&PeerTarget) -> Result<Channel> + Send + Sync>;
 
+/// Returns the settings of a connection to an address.
 fn endpoint(address: &str, within: Duration) -> Result<Endpoint> {
     let endpoint = Channel::from_shared(format!("http://{address}")).map_err(|error| {
         Error::new(ErrorCode::InvalidParameter, format!("address {address:?}: {error}"))
@@ -58,13 +59,14 @@ fn endpoint(address: &str, within: Duration) -> Result<Endpoint> {
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES))
 }
 
-/// Returns a function that opens TCP connections without TLS, each established at its first use.
+/// Returns a function that opens TCP connections without TLS. Each connection is established when
+/// it is first used.
 pub fn tcp_connect() -> Connect {
     Arc::new(|target| Ok(endpoint(&target.address, CONNECT_WITHIN)?.connect_lazy()))
 }
 
-/// Returns a function that opens connections without TLS, only to loopback addresses, for processes
-/// without certificates.
+/// Returns a function that opens connections without TLS, for processes without certificates. It
+/// refuses all addresses except loopback addresses.
 pub fn loopback_connect() -> Connect {
     Arc::new(|target| {
         let address: Arc<str> = target.address.as_str().into();
@@ -78,12 +80,12 @@ pub fn loopback_connect() -> Connect {
 }
 
 /// Returns a function that opens TLS connections. Both sides authenticate with certificates, and
-/// the other side must be the node that is called. Each connection uses the certificate that the
-/// process has at that time.
+/// the node that answers must be the node that is called. Each connection uses the certificate
+/// that the process has when the connection is opened.
 pub fn tls_connect(settings: Arc<TlsSettings>) -> Connect {
     Arc::new(move |target| {
         let (settings, address) = (Arc::clone(&settings), Arc::<str>::from(&*target.address));
-        let expected = Expected { role: target.role, node: target.node };
+        let expected = ExpectedNode { role: target.role, node: target.node };
         let connector = tower::service_fn(move |_: Uri| {
             let (settings, address) = (Arc::clone(&settings), Arc::clone(&address));
             async move {
@@ -101,7 +103,7 @@ pub fn tls_connect(settings: Arc<TlsSettings>) -> Connect {
 pub fn operator_connect(tls: OperatorTls) -> Connect {
     Arc::new(move |target| {
         let (tls, address) = (tls.clone(), Arc::<str>::from(&*target.address));
-        let expected = Expected { role: target.role, node: target.node };
+        let expected = ExpectedNode { role: target.role, node: target.node };
         let connector = tower::service_fn(move |_: Uri| {
             let (tls, address) = (tls.clone(), Arc::clone(&address));
             async move {
@@ -114,7 +116,8 @@ pub fn operator_connect(tls: OperatorTls) -> Connect {
     })
 }
 
-/// Opens a connection to one of the addresses of a host name.
+/// Opens a connection to one of the addresses of a host name. With `loopback_only`, other
+/// addresses are refused.
 async fn open(address: &str, loopback_only: bool) -> io::Result<TcpStream> {
     let addresses: Vec<SocketAddr> = tokio::net::lookup_host(address).await?.collect();
     if loopback_only && let Some(other) = addresses.iter().find(|found| !is_loopback(found.ip())) {

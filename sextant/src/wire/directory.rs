@@ -1,4 +1,4 @@
-//! The directory by which services find each other.
+//! The directory by which services find other services, in this or another process.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use proto::rpc::api::{CoordinatorApi, Directory, IndexerApi, ProjectorApi};
 use super::any_member::AnyMember;
 use super::peers::Peers;
 
-/// The [`Directory`] over the services and connections of a process.
+/// The implementation of [`Directory`] by the services and connections of a process.
 #[derive(Clone)]
 pub struct PeerDirectory(pub Arc<Peers>);
 

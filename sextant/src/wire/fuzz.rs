@@ -1,5 +1,5 @@
-//! Entry point for fuzzers of messages from other processes: the arguments and the answers of each
-//! method.
+//! Entry point for fuzzers of messages from other processes. It decodes the arguments and the
+//! answers of each method.
 
 use std::marker::PhantomData;
 
@@ -9,7 +9,7 @@ use super::codec::{decode, encode, split_method};
 use super::methods::*;
 use super::versions::ProtocolVersions;
 
-/// The first byte from which on a message is an item of a stream.
+/// The smallest first byte that stands for an item of a stream.
 const STREAMS_FROM: u8 = 0x80;
 
 /// The decoders for the messages of a service.
@@ -32,8 +32,8 @@ macro_rules! decode_methods {
             fn call(number: u32, is_answer: bool, bytes: &[u8]) {
                 match (number, is_answer) {
                     $(
-                        ($number, false) => again(decode::<($($type,)*)>(bytes)),
-                        ($number, true) => again(decode::<Result<$answer>>(bytes)),
+                        ($number, false) => encode_again(decode::<($($type,)*)>(bytes)),
+                        ($number, true) => encode_again(decode::<Result<$answer>>(bytes)),
                     )*
                     _ => {}
                 }
@@ -43,8 +43,8 @@ macro_rules! decode_methods {
             fn stream(number: u32, is_answer: bool, bytes: &[u8]) {
                 match (number, is_answer) {
                     $(
-                        ($stream_number, false) => again(decode::<($($stream_type,)*)>(bytes)),
-                        ($stream_number, true) => again(decode::<Result<$item>>(bytes)),
+                        ($stream_number, false) => encode_again(decode::<($($stream_type,)*)>(bytes)),
+                        ($stream_number, true) => encode_again(decode::<Result<$item>>(bytes)),
                     )*
                     _ => {}
                 }
@@ -57,16 +57,16 @@ coordinator_methods!(decode_methods);
 projector_methods!(decode_methods);
 indexer_methods!(decode_methods);
 
-/// Encodes a decoded value, which must succeed.
-fn again<T: serde::Serialize>(read: Result<T>) {
+/// Encodes a decoded value again, which must succeed.
+fn encode_again<T: serde::Serialize>(read: Result<T>) {
     if let Ok(value) = read {
         encode(&value).expect("a value that was read can be encoded");
     }
 }
 
-/// Decodes a message between services. The first byte determines whether the message belongs to a
-/// call or to a stream, and whether it is a request or an answer; then follow the number of the
-/// method and the contents.
+/// Decodes a message between services. The first byte tells whether the message belongs to a call
+/// or to a stream, and whether it is a request or an answer. The number of the method and the
+/// contents follow.
 pub fn message(data: &[u8]) {
     let Some((&kind, message)) = data.split_first() else { return };
     if let Ok(text) = std::str::from_utf8(message) {

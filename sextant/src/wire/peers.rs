@@ -19,11 +19,12 @@ use super::versions::ProtocolVersions;
 
 /// The services of this process, and the connections to services of other processes.
 pub struct Peers {
-    /// The members of the coordinator in the settings, with their addresses.
+    /// The coordinators that the settings name, with their addresses.
     coordinators: Vec<(NodeId, String)>,
-    /// The present members in the catalog, with their addresses; empty before the first catalog.
+    /// The present coordinators according to the catalog, with their addresses; empty before the
+    /// first catalog.
     learned: Mutex<Arc<Vec<(NodeId, String)>>>,
-    /// The member that has answered last; 0 if none has.
+    /// The number of the coordinator that has answered last; 0 if none has.
     pub(super) preferred: AtomicU64,
     local_coordinators: DashMap<NodeId, Arc<dyn CoordinatorApi>>,
     local_projectors: DashMap<NodeId, Arc<dyn ProjectorApi>>,
@@ -38,12 +39,13 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Creates the set without services, with the addresses of the coordinator's members.
+    /// Creates a set without services. `coordinators` are the numbers and addresses of the
+    /// coordinators.
     pub fn new(coordinators: Vec<(NodeId, String)>, connect: Connect, env: &Env) -> Arc<Self> {
         Self::with_versions(coordinators, connect, env, ProtocolVersions::SPOKEN)
     }
 
-    /// Creates the set with other protocol versions, for tests.
+    /// Creates a set with other protocol versions, for tests.
     pub(super) fn with_versions(
         coordinators: Vec<(NodeId, String)>,
         connect: Connect,
@@ -65,9 +67,12 @@ impl Peers {
         })
     }
 
-    /// Adds a service of this process that returns the cluster when it is known. Calls of other
-    /// clusters are then refused.
-    pub fn know_cluster(&self, service: impl Fn() -> Option<ClusterId> + Send + Sync + 'static) {
+    /// Adds a service of this process that returns the cluster as soon as it knows it. Calls of
+    /// other clusters are refused from then on.
+    pub fn add_cluster_source(
+        &self,
+        service: impl Fn() -> Option<ClusterId> + Send + Sync + 'static,
+    ) {
         self.cluster.add(Box::new(service));
     }
 
@@ -96,15 +101,15 @@ impl Peers {
         self.local_indexers.remove(&node);
     }
 
-    /// Stores the addresses of the present members, in addition to those of the settings.
+    /// Stores the addresses of the present coordinators, in addition to those of the settings.
     pub(super) fn learn_coordinators(&self, members: Vec<(NodeId, String)>) {
         if !members.is_empty() {
             *lock(&self.learned) = Arc::new(members);
         }
     }
 
-    /// Returns the members of the coordinator in the order in which to call them: the present ones,
-    /// then those of the settings, which may have left.
+    /// Returns the coordinators in the order in which they should be called: first the present
+    /// ones, then those of the settings, which may have left the group.
     pub(super) fn members(&self) -> Vec<NodeId> {
         let learned = self.learned();
         let is_present =
@@ -115,18 +120,19 @@ impl Peers {
         present.into_iter().chain(others).chain(gone).collect()
     }
 
+    /// Returns the present coordinators according to the catalog.
     fn learned(&self) -> Arc<Vec<(NodeId, String)>> {
         Arc::clone(&lock(&self.learned))
     }
 
-    /// Returns the present members of the coordinator that this process knows.
+    /// Returns the numbers of the present coordinators that this process knows.
     pub(crate) fn present_members(&self) -> Vec<NodeId> {
         let learned = self.learned();
         let known = if learned.is_empty() { &self.coordinators } else { &*learned };
         known.iter().map(|(id, _)| *id).collect()
     }
 
-    /// Returns a client of one member of the coordinator, in this or another process.
+    /// Returns a client of one coordinator, in this or another process.
     pub(super) fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
         if let Some(local) = self.local_coordinators.get(&node) {
             return Ok(Arc::clone(&local));
@@ -138,23 +144,23 @@ impl Peers {
         }
     }
 
-    /// Returns a coordinator member of this process.
+    /// Returns a coordinator of this process.
     pub(super) fn local_coordinator(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
-        not_here(self.local_coordinators.get(&node).map(|service| Arc::clone(&service)), node)
+        require_local(self.local_coordinators.get(&node).map(|service| Arc::clone(&service)), node)
     }
 
     /// Returns a projector of this process.
     pub(super) fn local_projector(&self, node: NodeId) -> Result<Arc<dyn ProjectorApi>> {
-        not_here(self.local_projectors.get(&node).map(|service| Arc::clone(&service)), node)
+        require_local(self.local_projectors.get(&node).map(|service| Arc::clone(&service)), node)
     }
 
     /// Returns an indexer of this process.
     pub(super) fn local_indexer(&self, node: NodeId) -> Result<Arc<dyn IndexerApi>> {
-        not_here(self.local_indexers.get(&node).map(|service| Arc::clone(&service)), node)
+        require_local(self.local_indexers.get(&node).map(|service| Arc::clone(&service)), node)
     }
 
-    /// Returns the service of a node in another process. If the node has another address than
-    /// before, the earlier connection is closed.
+    /// Returns the client of a node in another process. If the address of the node has changed,
+    /// the earlier connection is closed.
     pub(super) fn remote(&self, role: Role, node: NodeId, address: &str) -> Remote {
         if address.starts_with(LOCAL) {
             return Remote::new(node, address, Err(Error::unavailable("the service is stopped")));
@@ -175,6 +181,7 @@ impl Peers {
     }
 }
 
-fn not_here<T>(service: Option<T>, node: NodeId) -> Result<T> {
+/// Returns a service, or the error for a service that this process does not run.
+fn require_local<T>(service: Option<T>, node: NodeId) -> Result<T> {
     service.ok_or_else(|| Error::unavailable(format!("node {node} does not run in this process")))
 }

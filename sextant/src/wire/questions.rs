@@ -1,14 +1,15 @@
-//! Short questions to another process, on streams that stay open. An ordinary call needs a stream
-//! of its own with headers and trailers, which is most of the cost of a scan of a hundred rows.
+//! Sends questions (short requests) to another process, on streams that stay open. An ordinary
+//! call needs a separate stream with headers and trailers, which is most of the cost of a scan of
+//! a hundred rows.
 //!
-//! Each connection has a few *lanes*. A lane is a stream of questions and a stream of answers in
-//! any order; each answer has the number of its question. A task of the lane reads the answers. The
-//! streams are opened at the first question, and again after they have ended. A question whose
-//! caller has stopped waiting is cancelled, and the other process stops its work. Only reads are
-//! sent in this way, since a question may be sent twice.
+//! Each connection has a few *lanes*. A lane is a pair of streams: one for questions, and one for
+//! their answers in any order. Each answer has the number of its question. A task of the lane
+//! reads the answers. The streams are opened for the first question, and again after they have
+//! ended. A question whose caller has stopped waiting is cancelled, and the other process stops
+//! its work. Only reads are sent in this way, since a question may be sent twice.
 //!
-//! A process may use another protocol version or belong to another cluster. Then the stream is
-//! refused, and the question is sent as an ordinary call, which handles these cases
+//! The other process may use another protocol version or belong to another cluster. It then
+//! refuses the stream, and the question is sent as an ordinary call, which handles these cases
 //! ([`LostReason::Refused`]).
 
 use std::collections::BTreeMap;
@@ -31,23 +32,23 @@ use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
 /// The number of lanes of a connection. The other process handles the questions of one lane one
-/// after another, and those of several lanes in parallel.
+/// after another, and the questions of different lanes in parallel.
 const LANES: usize = 4;
 
-/// The time after which a process that has refused lanes is tried again, since a newer one may run
-/// at its address.
+/// The time after which lanes are opened again to a process that has refused them, since a newer
+/// process may run at its address by then.
 const UNKNOWN_FOR: Duration = Duration::from_secs(60);
 
 /// The reason why a question has no answer.
 pub(super) enum LostReason {
-    /// The other process refuses such streams from this one. An ordinary call may succeed.
+    /// The other process refuses lanes from this process. An ordinary call may succeed.
     Refused,
     /// The stream ended.
     Ended(Status),
 }
 
-/// The lanes of a connection.
-pub(super) struct Questions {
+/// The lanes of a connection, on which questions are sent.
+pub(super) struct Lanes {
     env: Env,
     lanes: [Mutex<Option<Arc<Lane>>>; LANES],
     next: AtomicUsize,
@@ -55,9 +56,9 @@ pub(super) struct Questions {
     unknown_at: Arc<Mutex<Option<Instant>>>,
 }
 
-/// A stream of questions and a stream of their answers.
+/// A stream of questions, and a stream of their answers.
 struct Lane {
-    /// The protocol version with which the lane was opened, and the cluster.
+    /// The protocol version with which the lane was opened; the next field is the cluster.
     version: u32,
     cluster: Option<ClusterId>,
     questions: mpsc::UnboundedSender<PeerQuestion>,
@@ -66,7 +67,7 @@ struct Lane {
     _reader: Task,
 }
 
-/// The questions of a lane that wait for their answers.
+/// The questions of a lane that have no answer yet, with their callers.
 #[derive(Default)]
 struct WaitingQuestions {
     last: u64,
@@ -74,8 +75,8 @@ struct WaitingQuestions {
     has_ended: bool,
 }
 
-/// The waiting questions of a lane, owned by the task that reads the answers. When the task ends in
-/// any way, all of them fail.
+/// The unanswered questions of a lane, in the hands of the task that reads the answers. However
+/// this task ends, all of them fail.
 struct LaneQuestions(Arc<Mutex<WaitingQuestions>>);
 
 impl Drop for LaneQuestions {
@@ -84,12 +85,13 @@ impl Drop for LaneQuestions {
     }
 }
 
+/// Returns the reason for a lane that has ended.
 fn ended() -> LostReason {
     LostReason::Ended(Status::unavailable("the stream of questions has ended"))
 }
 
 impl WaitingQuestions {
-    /// Adds a question and returns its number; `None` if the lane has ended.
+    /// Adds a question and returns its number. Returns `None` if the lane has ended.
     fn add(&mut self, caller: oneshot::Sender<Result<Bytes, LostReason>>) -> Option<u64> {
         if self.has_ended {
             return None;
@@ -99,6 +101,7 @@ impl WaitingQuestions {
         Some(self.last)
     }
 
+    /// Ends the lane: all unanswered questions fail with a reason.
     fn end(&mut self, lost: impl Fn() -> LostReason) {
         self.has_ended = true;
         for caller in std::mem::take(&mut self.callers).into_values() {
@@ -108,7 +111,7 @@ impl WaitingQuestions {
     }
 }
 
-/// A question that waits for its answer; dropping it cancels the question.
+/// A question that waits for its answer. Dropping this value cancels the question.
 struct QuestionInFlight<'l> {
     lane: &'l Lane,
     number: u64,
@@ -124,18 +127,18 @@ impl Drop for QuestionInFlight<'_> {
     }
 }
 
-/// The parameters with which a lane is opened.
-pub(super) struct Opening<'c> {
+/// The parameters with which a lane is opened, for a question.
+pub(super) struct LaneParameters<'c> {
     pub client: PeerClient<Channel>,
     /// The protocol version of the questions.
     pub version: u32,
     /// The cluster of this process.
     pub cluster: Option<ClusterId>,
-    /// A function that adds the headers of this process.
+    /// A function that adds the headers of this process to a message.
     pub sign: &'c (dyn Fn(&mut MetadataMap) + Sync),
 }
 
-impl Questions {
+impl Lanes {
     pub fn new(env: Env) -> Self {
         let (lanes, next) = (Default::default(), AtomicUsize::new(0));
         Self { env, lanes, next, unknown_at: Arc::default() }
@@ -144,7 +147,7 @@ impl Questions {
     /// Sends a question to a node and waits for the answer.
     pub async fn ask(
         &self,
-        opening: Opening<'_>,
+        opening: LaneParameters<'_>,
         node: NodeId,
         body: Bytes,
     ) -> Result<Bytes, LostReason> {
@@ -165,9 +168,9 @@ impl Questions {
         told.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Returns the next lane in turn. Opens it if it does not exist, has ended, or was opened with
-    /// other parameters.
-    fn lane(&self, opening: Opening<'_>) -> Arc<Lane> {
+    /// Returns the lanes of the connection in turn. Opens the lane first if it does not exist,
+    /// has ended, or was opened with other parameters.
+    fn lane(&self, opening: LaneParameters<'_>) -> Arc<Lane> {
         let turn = self.next.fetch_add(1, Ordering::Relaxed) % LANES;
         let mut place = lock(&self.lanes[turn]);
         let is_good = |lane: &&Arc<Lane>| {
@@ -182,8 +185,9 @@ impl Questions {
         lane
     }
 
-    fn open(&self, opening: Opening<'_>) -> Lane {
-        let Opening { client, version, cluster, sign } = opening;
+    /// Opens a lane and starts its task.
+    fn open(&self, opening: LaneParameters<'_>) -> Lane {
+        let LaneParameters { client, version, cluster, sign } = opening;
         let (questions, asked) = mpsc::unbounded_channel();
         let waiting: Arc<Mutex<WaitingQuestions>> = Arc::default();
         let mut request = Request::new(UnboundedReceiverStream::new(asked));
@@ -195,14 +199,14 @@ impl Questions {
                 if status.code() == Code::Unimplemented {
                     *lock(&unknown_at) = Some(Instant::now());
                 }
-                lock(&told.0).end(|| refused(&status));
+                lock(&told.0).end(|| lost_reason(&status));
             }
         });
         Lane { version, cluster, questions, waiting, _reader: reader }
     }
 }
 
-/// Opens the streams of a lane and passes the answers to their callers until the stream of answers
+/// Opens the streams of a lane. Passes the answers to their callers until the stream of answers
 /// ends.
 async fn read_answers(
     mut client: PeerClient<Channel>,
@@ -219,10 +223,10 @@ async fn read_answers(
     Ok(())
 }
 
-/// Returns the reason that a status means. A process without lanes, with another protocol version
-/// or of another cluster refuses the stream, or ends it before it answers a question; any other
-/// status comes from the connection.
-fn refused(status: &Status) -> LostReason {
+/// Returns the reason that a status stands for. A process that does not support lanes, has
+/// another protocol version, or belongs to another cluster refuses the stream, or ends it before
+/// it answers a question. Any other status comes from the connection.
+fn lost_reason(status: &Status) -> LostReason {
     match status.code() {
         Code::Unimplemented | Code::FailedPrecondition => LostReason::Refused,
         // One message was too long, which does not affect the other questions.

@@ -1,4 +1,4 @@
-//! The client of services in other processes, over gRPC.
+//! The client of services in other processes, which calls them over gRPC.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -18,24 +18,25 @@ use tonic::{Request, Status};
 use super::clusters::OwnCluster;
 use super::codec::{decode, encode};
 use super::methods::*;
-use super::questions::{LostReason, Opening, Questions};
+use super::questions::{LaneParameters, Lanes, LostReason};
 use super::versions::ProtocolVersions;
 
-/// A connection to another process, shared by all services there; cheap to clone.
+/// A connection to another process. All clients of services in that process share it. A clone is
+/// cheap.
 #[derive(Clone)]
 pub(super) struct Connection {
     channel: Channel,
     /// The protocol versions that this process supports.
     versions: ProtocolVersions,
-    /// The protocol version of requests to the other process.
+    /// The protocol version of requests to the other process, which both processes support.
     version: Arc<AtomicU32>,
     /// The cluster of this process.
     cluster: Arc<OwnCluster>,
-    questions: Arc<Questions>,
+    questions: Arc<Lanes>,
 }
 
 impl Connection {
-    /// Returns a connection whose requests begin with the newest version.
+    /// Returns a connection whose first request has the newest version.
     pub fn new(
         channel: Channel,
         versions: ProtocolVersions,
@@ -43,24 +44,25 @@ impl Connection {
         env: &Env,
     ) -> Self {
         let version = Arc::new(AtomicU32::new(versions.newest));
-        let questions = Arc::new(Questions::new(env.clone()));
+        let questions = Arc::new(Lanes::new(env.clone()));
         Self { channel, versions, version, cluster, questions }
     }
 
+    /// Returns a client of the other process.
     fn client(&self) -> PeerClient<Channel> {
         PeerClient::new(self.channel.clone())
             .max_decoding_message_size(PEER_MESSAGE_BYTES_MAX)
             .max_encoding_message_size(PEER_MESSAGE_BYTES_MAX)
     }
 
-    /// Adds the headers of this process.
+    /// Adds the headers of this process to a message.
     fn sign(&self, metadata: &mut MetadataMap) {
         self.versions.write_to(metadata);
         self.cluster.write_to(metadata);
     }
 
-    /// Returns the version in which a refused request should be repeated; `None` if there is no
-    /// common version.
+    /// Returns the version in which a refused request should be repeated. Returns `None` if both
+    /// processes have no common version.
     fn agree(&self, refused: u32, refusal: &Status) -> Option<u32> {
         let theirs = ProtocolVersions::from_metadata(refusal.metadata())?;
         let common = self.versions.common(theirs).filter(|common| *common != refused)?;
@@ -69,7 +71,7 @@ impl Connection {
     }
 }
 
-/// A service of any role in another process.
+/// A client of a service in another process, of any role.
 #[derive(Clone)]
 pub(super) struct Remote {
     node: NodeId,
@@ -78,16 +80,16 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    /// Returns the client of a node's service at an address.
+    /// Returns the client of the service of a node.
     pub fn new(node: NodeId, address: &str, connection: Result<Connection>) -> Self {
         let connection =
             connection.map_err(|error| error.context(format!("node {node} at {address}")));
         Self { node, address: address.into(), connection }
     }
 
-    /// Converts a gRPC status to an error. An error for a message that is too large is permanent;
-    /// after any other the caller may retry.
-    fn unreachable(&self, status: Status) -> Error {
+    /// Converts a gRPC status to an error. The error for a message that is too large is
+    /// permanent. After any other error the caller may try again.
+    fn status_to_error(&self, status: Status) -> Error {
         let message = format!("node {} at {}: {}", self.node, self.address, status.message());
         if self.connection.as_ref().is_ok_and(|connection| connection.cluster.is_refusal(&status)) {
             return Error::new(proto::ErrorCode::OtherCluster, message).with_hint(
@@ -95,7 +97,8 @@ impl Remote {
             );
         }
         match status.code() {
-            // The transport also calls a connection exhausted that was ended for too many cancelled calls.
+            // The transport also reports `ResourceExhausted` for a connection that was ended
+            // because of too many cancelled calls.
             _ if was_lost_midway(&status) => Error::new(proto::ErrorCode::Interrupted, message),
             tonic::Code::OutOfRange | tonic::Code::ResourceExhausted => {
                 Error::new(proto::ErrorCode::OverLimit, message)
@@ -104,8 +107,8 @@ impl Remote {
         }
     }
 
-    /// Sends a request. If its protocol version is refused, sends it again in a common version, if
-    /// there is one; the refused request was not executed.
+    /// Sends a request. If the other process refuses its protocol version, sends it again in a
+    /// common version, if there is one. The refused request was not executed.
     async fn send<R>(
         &self,
         body: Bytes,
@@ -126,17 +129,18 @@ impl Remote {
         };
         match connection.agree(version, &refusal) {
             Some(common) => {
-                send(client, request(common)).await.map_err(|status| self.unreachable(status))
+                send(client, request(common)).await.map_err(|status| self.status_to_error(status))
             }
-            None => Err(self.unreachable(refusal)),
+            None => Err(self.status_to_error(refusal)),
         }
     }
 
+    /// Sends a call and returns its reply, as a question or as an ordinary call.
     async fn call<T: DeserializeOwned>(&self, number: u32, arguments: impl Serialize) -> Result<T> {
         let body = encode(&(number, arguments))?;
         if QUESTIONS.contains(&number)
             && body.len() <= QUESTION_BYTES_MAX
-            && let Some(answer) = self.ask(body.clone()).await?
+            && let Some(answer) = self.send_question(body.clone()).await?
         {
             return decode::<Result<T>>(&answer)?;
         }
@@ -144,10 +148,11 @@ impl Remote {
         decode::<Result<T>>(&reply.into_inner().body)?
     }
 
-    /// Sends a short question; returns `None` if an ordinary call must be used instead.
-    async fn ask(&self, body: Bytes) -> Result<Option<Bytes>> {
+    /// Sends a short request on a shared stream. Returns `None` if it must be sent as an ordinary
+    /// call instead.
+    async fn send_question(&self, body: Bytes) -> Result<Option<Bytes>> {
         let connection = self.connection.as_ref().map_err(Error::clone)?;
-        let opening = Opening {
+        let opening = LaneParameters {
             client: connection.client(),
             version: connection.version.load(Ordering::Relaxed),
             cluster: connection.cluster.get(),
@@ -156,10 +161,11 @@ impl Remote {
         match connection.questions.ask(opening, self.node, body).await {
             Ok(answer) => Ok(Some(answer)),
             Err(LostReason::Refused) => Ok(None),
-            Err(LostReason::Ended(status)) => Err(self.unreachable(status)),
+            Err(LostReason::Ended(status)) => Err(self.status_to_error(status)),
         }
     }
 
+    /// Opens a stream of replies.
     async fn open<T: DeserializeOwned + Send + 'static>(
         &self,
         number: u32,
@@ -171,32 +177,33 @@ impl Remote {
         let mut replies = replies.into_inner();
         let node = self.clone();
         // The first reply shows whether the stream was opened.
-        match replies.message().await.map_err(|s| node.unreachable(s))? {
+        match replies.message().await.map_err(|s| node.status_to_error(s))? {
             Some(first) => decode::<Result<()>>(&first.body)??,
             None => {
                 return Err(Error::unavailable(format!("node {} closed the stream", self.node)));
             }
         }
         Ok(Box::pin(replies.map(move |reply| {
-            let reply = reply.map_err(|status| node.unreachable(status))?;
+            let reply = reply.map_err(|status| node.status_to_error(status))?;
             decode::<Result<T>>(&reply.body)?
         })))
     }
 }
 
-/// True if a status comes from the loss of an established connection, and not from the other
-/// process.
+/// Returns true if a status comes from the loss of an established connection, and not from the
+/// other process.
 fn was_lost_midway(status: &Status) -> bool {
     let first = std::error::Error::source(status);
     let mut sources = std::iter::successors(first, |source| source.source());
     first.is_some() && !sources.any(|source| source.is::<tonic::ConnectError>())
 }
 
-/// Checks the blocks of a scan, because they are later read without checks.
+/// Checks the blocks of rows that a scan returns, because later code reads them without checks.
 fn check_rows(batches: ResultStream<ShardBatch>) -> ResultStream<ShardBatch> {
     Box::pin(batches.map(|batch| check_batch(batch?)))
 }
 
+/// Checks the blocks of rows in a batch.
 fn check_batch(batch: ShardBatch) -> Result<ShardBatch> {
     if let ShardBatch::Rows(block) = &batch {
         block.validate()?;
@@ -204,6 +211,7 @@ fn check_batch(batch: ShardBatch) -> Result<ShardBatch> {
     Ok(batch)
 }
 
+/// Checks the blocks of rows in the first batch of a scan.
 fn check_first_batch(first: FirstBatch) -> Result<FirstBatch> {
     Ok(FirstBatch { batch: check_batch(first.batch)?, ..first })
 }

@@ -1,4 +1,4 @@
-//! The gRPC server by which other processes call the services of this one.
+//! The gRPC server through which other processes call the services of this process.
 
 use std::marker::PhantomData;
 
@@ -14,37 +14,40 @@ use serde::de::DeserializeOwned;
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status, Streaming};
 
-use super::answers::{Answer, Answers, answers};
-use super::callers::{Caller, PeerTrust, of_heartbeat, of_proposal, of_raft, of_sync, of_watch};
+use super::answers::{Answers, QuestionService, answers};
+use super::callers::{
+    Caller, PeerTrust, check_heartbeat, check_proposal, check_raft, check_sync, check_watch,
+};
 use super::clusters::cluster_of;
 use super::codec::{decode, encode, no_method, split_method};
 use super::methods::*;
 use super::peers::Peers;
 
-/// Returns the gRPC service for the registered services of this process.
+/// Returns the gRPC service for all services that are registered in this process.
 pub fn peer_service(peers: Arc<Peers>, trust: PeerTrust) -> PeerServer<impl Peer> {
     PeerServer::new(PeerEndpoint { peers, trust })
         .max_decoding_message_size(PEER_MESSAGE_BYTES_MAX)
         .max_encoding_message_size(PEER_MESSAGE_BYTES_MAX)
 }
 
-/// The number of bytes of arguments up to which they are decoded on the connection's own thread, in
-/// less than a millisecond.
+/// The number of bytes of arguments up to which they are decoded on the thread of the connection,
+/// which takes less than a millisecond.
 const INLINE_BYTES_MAX: usize = 64 << 10;
 
+/// The gRPC service for the registered services of a process.
 struct PeerEndpoint {
     peers: Arc<Peers>,
     trust: PeerTrust,
 }
 
-/// The service that answers the questions of one caller.
+/// The handler of the requests of one caller.
 #[derive(Clone)]
 struct CallerAnswers {
     peers: Arc<Peers>,
     caller: Caller,
 }
 
-impl Answer for CallerAnswers {
+impl QuestionService for CallerAnswers {
     fn env(&self) -> &Env {
         &self.peers.env
     }
@@ -82,13 +85,16 @@ impl Answer for CallerAnswers {
     }
 }
 
+/// The reply to a call, or the status that refuses it.
 type Reply = std::result::Result<PeerReply, Status>;
 /// The result of opening a stream. A status means that the caller is refused.
 type StreamResult = std::result::Result<Result<Replies>, Status>;
+/// A stream of replies.
 type Replies = std::pin::Pin<Box<dyn Stream<Item = std::result::Result<PeerReply, Status>> + Send>>;
 
-/// Decodes the arguments of a call; long ones on a blocking thread, because documents are checked as they are decoded.
-async fn decode_apart<T>(env: &Env, arguments: Bytes) -> Result<T>
+/// Decodes the arguments of a call. Long arguments are decoded on a blocking thread, because
+/// documents in them are checked.
+async fn decode_arguments<T>(env: &Env, arguments: Bytes) -> Result<T>
 where
     T: DeserializeOwned + Send + 'static,
 {
@@ -98,12 +104,13 @@ where
     }
 }
 
+/// Returns a reply that contains the result of a call.
 fn reply<T: Serialize>(answer: Result<T>) -> Reply {
     let body = encode(&answer).map_err(|error| Status::internal(error.message))?;
     Ok(PeerReply { body })
 }
 
-/// The dispatch of the methods of one service.
+/// The dispatch of calls to the methods of one service.
 struct Methods<T: ?Sized>(PhantomData<T>);
 
 macro_rules! answer_methods {
@@ -119,7 +126,7 @@ macro_rules! answer_methods {
         )* }
     ) => {
         impl Methods<dyn $api> {
-            /// Answers a call; `None` if the method belongs to another service.
+            /// Answers a call. Returns `None` if the method belongs to another service.
             async fn answer(
                 (peers, caller): (&Peers, &Caller),
                 node: NodeId,
@@ -133,7 +140,7 @@ macro_rules! answer_methods {
                             return Some(Err(refused));
                         }
                         let arguments: Result<($($type,)*)> =
-                            decode_apart(&peers.env, arguments).await;
+                            decode_arguments(&peers.env, arguments).await;
                         let arguments = match arguments {
                             Ok(arguments) => arguments,
                             Err(error) => return Some(reply::<$answer>(Err(error))),
@@ -153,7 +160,7 @@ macro_rules! answer_methods {
                 }
             }
 
-            /// Opens a stream; `None` if the method belongs to another service.
+            /// Opens a stream. Returns `None` if the method belongs to another service.
             async fn open(
                 (peers, caller): (&Peers, &Caller),
                 node: NodeId,
@@ -193,6 +200,7 @@ projector_methods!(answer_methods);
 indexer_methods!(answer_methods);
 
 impl CallerAnswers {
+    /// Answers a call by the service to which the method belongs.
     async fn answer(&self, node: NodeId, question: Bytes) -> Reply {
         let (number, arguments) = match split_method(&question) {
             Ok((number, arguments)) => (number, question.slice_ref(arguments)),
@@ -212,6 +220,7 @@ impl CallerAnswers {
         indexer.await.unwrap_or_else(|| reply::<()>(Err(no_method(number))))
     }
 
+    /// Opens a stream of the service to which the method belongs.
     async fn begin(&self, node: NodeId, question: &[u8]) -> StreamResult {
         let (number, arguments) = match split_method(question) {
             Ok(split) => split,
@@ -231,7 +240,7 @@ impl CallerAnswers {
     }
 }
 
-/// Returns the replies of an open stream: the first confirms that the stream is open, then the
+/// Returns the replies of an open stream. The first reply confirms that the stream is open; the
 /// items follow.
 fn replies<T: Serialize + 'static>(
     answers: impl Stream<Item = Result<T>> + Send + 'static,
@@ -240,9 +249,9 @@ fn replies<T: Serialize + 'static>(
     Box::pin(accepted.chain(answers.map(reply)))
 }
 
-/// Returns a reply with a fixed date header. Hyper would otherwise add the system's date, so that
-/// the bytes on the wire, and with them the simulation, would depend on a clock.
-fn undated<T>(reply: T) -> Response<T> {
+/// Returns a reply with a constant date header. Otherwise the library Hyper adds the system's
+/// date; the bytes on the wire, and with them the simulation, would then depend on a clock.
+fn with_fixed_date<T>(reply: T) -> Response<T> {
     let mut response = Response::new(reply);
     let epoch = tonic::metadata::MetadataValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT");
     response.metadata_mut().insert("date", epoch);
@@ -250,7 +259,7 @@ fn undated<T>(reply: T) -> Response<T> {
 }
 
 impl PeerEndpoint {
-    /// Returns the service that answers the caller on a connection.
+    /// Returns the handler for the caller on a connection.
     fn answering(&self, connection: &Extensions) -> std::result::Result<CallerAnswers, Status> {
         let caller = Caller::on_connection(self.trust, connection)?;
         Ok(CallerAnswers { peers: Arc::clone(&self.peers), caller })
@@ -270,7 +279,7 @@ impl Peer for PeerEndpoint {
         let answering = self.answering(&connection)?;
         let cluster = cluster_of(&headers);
         self.peers.cluster.accept_cluster(cluster)?;
-        Ok(undated(answers(answering, headers, cluster, questions)))
+        Ok(with_fixed_date(answers(answering, headers, cluster, questions)))
     }
 
     async fn call(
@@ -281,7 +290,7 @@ impl Peer for PeerEndpoint {
         let answering = self.answering(&connection)?;
         self.peers.versions.accept(request.version, &headers)?;
         self.peers.cluster.accept(&headers)?;
-        answering.answer(NodeId(request.node), request.body).await.map(undated)
+        answering.answer(NodeId(request.node), request.body).await.map(with_fixed_date)
     }
 
     async fn open(
@@ -295,6 +304,6 @@ impl Peer for PeerEndpoint {
         let begun = answering.begin(NodeId(request.node), &request.body).await?;
         let replies = begun
             .unwrap_or_else(|error| Box::pin(stream::once(async move { reply::<()>(Err(error)) })));
-        Ok(undated(replies))
+        Ok(with_fixed_date(replies))
     }
 }

@@ -1,10 +1,11 @@
-//! Protocol versions. A process supports a range of versions, so that processes of neighbouring
-//! releases work together during an upgrade.
+//! The versions of the protocol between processes. A process supports a range of versions, so
+//! that processes of neighbouring releases work together during an upgrade.
 //!
 //! A request contains its version and the range of its sender. A server that does not support the
-//! version refuses the request before executing it, and the refusal contains the server's range. If
-//! the ranges have a common version, the caller repeats the request in the newest one, and uses it
-//! for later requests; otherwise the call fails. The reply has the version of the request.
+//! version refuses the request before executing it. The refusal contains the server's range. If
+//! the two ranges have common versions, the caller repeats the request in the newest common
+//! version, and uses this version for later requests. Otherwise the call fails. A reply has the
+//! version of its request.
 //!
 //! From `v0.1.0` on, a release that changes an encoding supports the old and the new version for one
 //! release; `codec` then needs the version. Until then a change raises both ends of the range.
@@ -15,7 +16,7 @@ use std::str::FromStr;
 use tonic::Status;
 use tonic::metadata::{MetadataMap, MetadataValue};
 
-/// The header with the sender's range.
+/// The header with the range of the sender.
 const HEADER: &str = "sextant-protocol";
 
 /// A range of protocol versions.
@@ -28,10 +29,10 @@ pub(super) struct ProtocolVersions {
 }
 
 impl ProtocolVersions {
-    /// The versions that this build supports.
+    /// The versions that this build of the program supports.
     pub const SPOKEN: Self = Self { oldest: 3, newest: 3 };
 
-    /// Returns the newest version in both ranges.
+    /// Returns the newest version that is in both ranges; `None` if there is none.
     pub fn common(self, other: Self) -> Option<u32> {
         let newest = self.newest.min(other.newest);
         (newest >= self.oldest.max(other.oldest)).then_some(newest)

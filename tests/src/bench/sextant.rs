@@ -19,7 +19,9 @@ use proto::rpc::rows::RowBlockBuilder;
 use proto::rpc::scan::KeyRange;
 use proto::value::path::Step;
 use storage::log::{LogOptions, SyncPolicy};
-use storage::{Bounds, EpochBatch, Grouping, Piece, SliceStore, StorageEngine, StoreOptions};
+use storage::{
+    Bounds, EpochBatch, Grouping, SliceStore, StorageEngine, StoreOptions, VbucketMutations,
+};
 use tokio::sync::mpsc;
 
 use super::workload::{BATCH, Documents, Id, Key};
@@ -151,9 +153,9 @@ struct Batch {
 }
 
 impl Batch {
-    fn piece(self) -> Piece {
+    fn piece(self) -> VbucketMutations {
         let after = Seqno(self.after);
-        Piece { body: self.body, base: after, after, to: Seqno(self.to) }
+        VbucketMutations { body: self.body, base: after, after, to: Seqno(self.to) }
     }
 }
 

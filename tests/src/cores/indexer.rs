@@ -281,7 +281,7 @@ impl Indexer {
                 let of_index =
                     || self.copies.iter().filter(|(slice, _)| slice.local_index() == index);
                 let newest = of_index().map(|(_, copy)| copy.newest).max().unwrap_or_default();
-                let stays = policy::stays(&dead, point.as_ref(), newest, |point| {
+                let stays = policy::can_keep_index(&dead, point.as_ref(), newest, |point| {
                     of_index().all(|(_, copy)| copy.floor.is_some() && copy.can_go_back(point))
                 });
                 if !stays {
@@ -348,7 +348,7 @@ impl Indexer {
             }
             StreamMessage::Frames(frames) => {
                 for frame in frames {
-                    let hole = self.queue()?.frame(frame).err();
+                    let hole = self.queue()?.add_frame(frame).err();
                     if let Some(hole) = hole {
                         return Err(Error::new(ErrorCode::DropData, format!("{hole:?}")));
                     }
@@ -357,7 +357,7 @@ impl Indexer {
             }
             StreamMessage::Epoch(mark) => {
                 policy::check_follows(&mark, self.history.as_deref(), self.applied_epoch())?;
-                self.queue()?.epoch(mark);
+                self.queue()?.add_epoch(mark);
                 return self.apply_ready();
             }
             StreamMessage::StreamBegin { .. } | StreamMessage::StreamEnd { .. } => {
@@ -381,7 +381,7 @@ impl Indexer {
             return Err(Error::internal("the stream does not begin at the watermarks"));
         }
         self.builds.retain(|build, _| indexes.iter().any(|index| index.local_id() == *build));
-        self.builds.values_mut().for_each(|build| policy::rejoin(&mut build.joined, &at));
+        self.builds.values_mut().for_each(|build| policy::lower_join_cut(&mut build.joined, &at));
         self.fed.clear();
         let here: BTreeSet<_> = self.copies.keys().map(|slice| slice.local_index()).collect();
         let carried = |id: &LocalIndexId| indexes.iter().any(|index| index.local_id() == *id);
@@ -404,7 +404,7 @@ impl Indexer {
         let Some(kept) = self.kept_revision(index) else { return Ok(()) };
         let known = self.catalog.indexes.get(&index.index);
         let is_older = known.is_some_and(|known| known.revision < kept);
-        if is_older || !policy::is_past(&self.catalog, index, self.id) {
+        if is_older || !policy::is_placed_elsewhere_or_gone(&self.catalog, index, self.id) {
             return Err(Error::unavailable("the source is behind"));
         }
         self.copies.retain(|slice, _| slice.local_index() != index);
@@ -420,14 +420,14 @@ impl Indexer {
         }
         self.revisions.insert(index.id, index.revision);
         let (node, before) = (self.id, self.copies.len());
-        let fed = |slice: &SliceId| slice.local_index() != id || index.feeds(node, slice.slice);
+        let fed = |slice: &SliceId| slice.local_index() != id || index.is_fed(node, slice.slice);
         self.copies.retain(|slice, _| fed(slice));
         if self.copies.len() != before {
             self.news = true;
             self.save();
         }
         let before = self.fed.remove(&id).map(|fed| fed.since).unwrap_or_default();
-        let since = policy::fed_since(&index, node, before, at);
+        let since = policy::streamed_since(&index, node, before, at);
         self.fed.insert(id, Fed { info: Arc::clone(&index), since });
         self.build_if_missing(index, at.clone());
         Ok(())
@@ -435,7 +435,7 @@ impl Indexer {
 
     fn apply_ready(&mut self) -> Result<Vec<EpochMark>> {
         let mut applied = Vec::new();
-        while let Some(batch) = self.queue()?.next_ready() {
+        while let Some(batch) = self.queue()?.next_ready_epoch() {
             self.apply(&batch);
             self.applied = Some(batch.mark.clone());
             self.news = true;

@@ -311,7 +311,7 @@ impl World {
         leading.refused = false;
         leading.waiting = proposals.iter().map(|(number, _)| *number).collect();
         let decided = |(_, command): &(u64, Command)| {
-            let silent = leading.leader.silent_for(&replica.view().state, command, now_ms);
+            let silent = leading.leader.silent_nodes_for(&replica.view().state, command, now_ms);
             Decisions { unix_ms, silent, ..Decisions::default() }
         };
         let decided: Vec<_> = proposals.iter().map(decided).collect();
@@ -368,7 +368,7 @@ impl World {
             return;
         }
         if let Some(begun_ms) = leading.promotes_since_ms.take() {
-            leading.leader.promoted(begun_ms, now_ms);
+            leading.leader.record_promotion_end(begun_ms, now_ms);
         }
         let in_ms = if leading.refused { RETRY_MS } else { 1 };
         self.wake(at, in_ms);

@@ -10,8 +10,8 @@ use proto::model::ids::{Epoch, NodeId, SliceId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::topology::TopologyProvider;
 use proto::rpc::api::{Heartbeat, RouterReport};
-use router::epochs::applied_epochs::{AppliedEpochs, readable_from};
-use router::virtual_scan::{Part, UnorderedProgress};
+use router::epochs::applied_epochs::{AppliedEpochs, oldest_for_scans};
+use router::virtual_scan::{ScanPart, UnorderedProgress};
 
 use super::world::{BUCKET, Event, ROUTER, World};
 
@@ -78,8 +78,8 @@ impl World {
             return;
         }
         let index = Arc::clone(&indexes[self.random.usize(..indexes.len())]);
-        let from = readable_from(&router.catalog, BUCKET);
-        let chosen = router.applied.newest_common(&index);
+        let from = oldest_for_scans(&router.catalog, BUCKET);
+        let chosen = router.applied.newest_readable(&index);
         let Some(epoch) = chosen.filter(|e| from.is_some_and(|from| *e >= from)) else { return };
         self.judge_choice(epoch);
         let progress = UnorderedProgress::new(&index.topology);
@@ -154,7 +154,7 @@ impl World {
         if !moved.is_empty() {
             let found: Vec<(SliceNo, NodeId)> =
                 moved.iter().filter_map(|s| Some((*s, self.found(scan, *s)?))).collect();
-            scan.progress.found_moved(&found);
+            scan.progress.note_moved(&found);
             return if found.len() < moved.len() { Step::Wait } else { Step::GoOn };
         }
         self.read_batch(scan, &part, node);
@@ -185,7 +185,7 @@ impl World {
         nodes.into_iter().find(|node| self.reads(*node, scan, slice))
     }
 
-    fn read_batch(&mut self, scan: &mut Scan, part: &Part, node: NodeId) {
+    fn read_batch(&mut self, scan: &mut Scan, part: &ScanPart, node: NodeId) {
         let Some(indexer) = self.indexers.iter().find(|indexer| indexer.id == node) else { return };
         let after =
             part.resume_after.as_ref().map(|entry| u16::from_be_bytes([entry[0], entry[1]]));

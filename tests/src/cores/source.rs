@@ -297,7 +297,7 @@ impl Source {
             .indexes
             .values()
             .filter(|index| index.bucket == bucket && index.state != IndexState::Pending)
-            .filter(|index| index.feeds_any(node))
+            .filter(|index| index.is_fed_any(node))
             .map(|index| (index.local_id(), Arc::clone(index)))
             .collect();
         let before = std::mem::replace(&mut stream.indexes, wanted.clone());
@@ -328,7 +328,7 @@ impl Source {
         for mutation in self.history.after(vbucket, from) {
             let fed = |index: &IndexInfo| {
                 let slice = slice_of(mutation.doc, index.topology.placement.len());
-                index.feeds(node, SliceNo(slice as u16))
+                index.is_fed(node, SliceNo(slice as u16))
             };
             let indexes = stream.indexes.values().filter(|index| fed(index));
             let packed = Packed {

@@ -328,7 +328,7 @@ impl World {
             }
             Event::Copied { at, index, id } => self.copied(at, index, id),
             Event::Report(report) => self.router.applied.report(report),
-            Event::Lost(node) => self.router.applied.forget(node),
+            Event::Lost(node) => self.router.applied.remove_report(node),
             Event::Upkeep(at) => self.upkeep(at),
             Event::Scan => {
                 let ms = self.random.u64(50..400);
@@ -356,7 +356,8 @@ impl World {
         self.each_leader(|world, at| {
             let Some((leading, replica, now_ms)) = world.leading(at) else { return };
             let report = BucketReport::new(BUCKET, VbucketSet::all(cut.vbuckets()), cut.clone());
-            let told = leading.leader.sync(&replica.view().state, SOURCE, report, now_ms);
+            let told =
+                leading.leader.record_sync_report(&replica.view().state, SOURCE, report, now_ms);
             told.expect("the source has as many vbuckets as its bucket");
             world.wake(at, 1);
         });

@@ -360,8 +360,8 @@ fn tokens() -> Vec<Vec<u8>> {
 
 fn access_tokens() -> Vec<Vec<u8>> {
     let mut verifier = String::new();
-    if let Some(user) = USERS.named("user").and_then(|user| user.verifier.as_ref()) {
-        let _ = write!(verifier, "{}", sextant::auth::verifier::print(user));
+    if let Some(user) = USERS.find_by_name("user").and_then(|user| user.verifier.as_ref()) {
+        let _ = write!(verifier, "{}", sextant::auth::verifier::text(user));
     }
     let token = format!("sxt_1_{}", "A".repeat(43));
     vec![token.into_bytes(), verifier.into_bytes()]

@@ -29,10 +29,10 @@ pub const TARGETS: &[Target] = &[
         documents::fuzz::paired_file,
         documents::fuzz::samples_of_paired_files,
     ),
-    Target::new("kept_catalog", router::fuzz::kept_catalog, || {
-        vec![router::fuzz::sample_of_a_kept_catalog(world::catalog())]
+    Target::new("kept_catalog", router::fuzz::stored_catalog, || {
+        vec![router::fuzz::sample_of_stored_catalog(world::catalog())]
     }),
-    Target::new("kept_users", sextant::auth::fuzz::kept_users, || vec![world::users_file()]),
+    Target::new("kept_users", sextant::auth::fuzz::users_file, || vec![world::users_file()]),
     Target::new("audit_facts", sextant::audit::fuzz::facts, || {
         vec![sextant::audit::fuzz::sample_of_facts(&world::catalog())]
     }),
@@ -79,7 +79,7 @@ fn change_groups() -> Vec<Vec<u8>> {
         env.fs.create_dir_all(dir).expect("a directory");
         let file = env.fs.open(&path, OpenMode::Create).expect("a file");
         file.write_all_at(&segment, 0).expect("room");
-        storage::log::scan(&*env.fs, &path, &mut |record, payload| {
+        storage::log::scan_segment(&*env.fs, &path, &mut |record, payload| {
             if !record.mark && !payload.is_empty() {
                 groups.push(documents::fuzz::group_with_checksums(payload));
             }

@@ -221,7 +221,7 @@ impl Source {
 struct Sink(Arc<LightProjector>);
 
 impl CatalogSink for Sink {
-    fn wanted(&self) -> WatchKind {
+    fn watch_kind(&self) -> WatchKind {
         WatchKind::CatalogAndEpochs
     }
 
@@ -264,7 +264,7 @@ impl Reporter for LightProjector {
         lock(&self.buckets).keys().copied().collect()
     }
 
-    fn durable(&self, bucket: BucketId) -> Option<BucketReport> {
+    fn bucket_report(&self, bucket: BucketId) -> Option<BucketReport> {
         let report =
             |source: &Source| BucketReport::new(bucket, source.all(), source.durable.clone());
         self.with(bucket, report).ok()
@@ -274,7 +274,7 @@ impl Reporter for LightProjector {
         Vec::new()
     }
 
-    fn confirm(&self, _reply: &SyncReply) {}
+    fn apply_sync_reply(&self, _reply: &SyncReply) {}
 }
 
 /// A projector from the view of another process.

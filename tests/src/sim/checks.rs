@@ -137,7 +137,7 @@ fn misplaced(catalog: &Catalog, zoned_from: IndexId) -> Option<String> {
 /// served.
 fn unreadable(catalog: &Catalog) -> Option<String> {
     let effects = Effects::of_process();
-    catalog.local_indexes().filter(|index| index.state.is_read()).find_map(|index| {
+    catalog.local_indexes().filter(|index| index.state.is_readable()).find_map(|index| {
         let mut slices = (0..index.topology.slices()).map(|n| index.local_id().slice(SliceNo(n)));
         let slice = slices.find(|slice| !effects.was_readable(*slice))?;
         let name = &index.spec.name;

@@ -45,7 +45,7 @@ use std::time::Duration;
 
 pub use summary::{Summary, Total};
 
-use proto::env::sim::{Interleaving, Paces};
+use proto::env::sim::{Interleaving, PaceOdds};
 
 use client::workload::Workload;
 use cluster::hosts::Hosts;
@@ -56,7 +56,7 @@ const CALM: Duration = Duration::from_secs(5);
 
 /// The interruptions of blocking work. A slow flush takes several epochs with writes, of which
 /// there are a few per second.
-const PACES: Paces = Paces { whole_one_in: 2, slow_one_in: 4, slow_ms_max: 400 };
+const PACES: PaceOdds = PaceOdds { whole_one_in: 2, slow_one_in: 4, slow_ms_max: 400 };
 
 /// The simulated time for everything except the faults. It exceeds the sum of the time limits of
 /// all later checks, because a failed check reports what is missing.
@@ -145,7 +145,7 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
 fn count_struck(hosts: &Hosts, summary: &Shared) {
     let mut summary = summary.lock().expect("not poisoned");
     for host in hosts.all.values() {
-        let struck = host.fs.struck();
+        let struck = host.fs.occurred_faults();
         let kinds = [
             ("failed operation", struck.failed),
             ("full disk", struck.full),

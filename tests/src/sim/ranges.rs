@@ -240,7 +240,7 @@ impl Ranged {
     /// again.
     fn note_gone(&self, session: &Session, built: Option<LocalIndexId>) {
         let catalog = session.router.catalog();
-        let gone = built.filter(|id| catalog.is_gone(*id));
+        let gone = built.filter(|id| catalog.is_generation_dropped(*id));
         self.cancelled.lock().expect("not poisoned").extend(gone);
     }
 }

@@ -16,7 +16,7 @@ use proto::model::ids::{Epoch, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
 use proto::model::index::IndexInfo;
 use proto::model::topology::IndexTopology;
 use proto::{Error, ErrorCode};
-use storage::{EpochBatch, Grouping, Piece, PieceRange, ReceivedFiles, SliceStore};
+use storage::{EpochBatch, Grouping, PartRange, ReceivedFiles, SliceStore, VbucketMutations};
 
 use super::shape::{Known, Shape};
 use super::side::{Documents, INDEX, Side, packed, rows_at};
@@ -176,7 +176,7 @@ impl Chain {
         let (after, to) = (Seqno(after), Seqno(self.seqno));
         EpochBatch {
             mark,
-            pieces: vec![Piece { body, base: Seqno(0), after, to }],
+            pieces: vec![VbucketMutations { body, base: Seqno(0), after, to }],
             commits: Vec::new(),
         }
     }
@@ -305,7 +305,7 @@ impl Chain {
                 }
                 let from = holders[self.random.usize(0..holders.len())];
                 let to = free[self.random.usize(0..free.len())];
-                let received = self.nodes[to].store().receive(self.nodes[from].node);
+                let received = self.nodes[to].store().begin_receiving(self.nodes[from].node);
                 Journey { slice, from, to, received }
             }
         };
@@ -315,16 +315,21 @@ impl Chain {
             return Ok(());
         }
         let slice = INDEX.slice(journey.slice);
-        let export = source.store().export(slice).await.map_err(|e| format!("export: {e}"))?;
-        journey.received.begin(export.head.clone()).await.map_err(|e| format!("begin: {e}"))?;
-        let have = journey.received.have();
+        let export =
+            source.store().export_slice(slice).await.map_err(|e| format!("export: {e}"))?;
+        journey
+            .received
+            .begin_round(export.head.clone())
+            .await
+            .map_err(|e| format!("begin: {e}"))?;
+        let have = journey.received.complete_files();
         for (file, len) in export.head.files.iter().filter(|(file, _)| !have.contains(file)) {
             let (file, mut offset) = (*file, 0);
             while offset < *len {
                 let bytes = (*len - offset).min(20_000);
-                let piece = PieceRange { file, offset, bytes: bytes as usize };
+                let piece = PartRange { file, offset, bytes: bytes as usize };
                 let read = export.read(vec![piece]).await.map_err(|e| format!("read: {e}"))?;
-                journey.received.pieces(read).await.map_err(|e| format!("pieces: {e}"))?;
+                journey.received.store_pieces(read).await.map_err(|e| format!("pieces: {e}"))?;
                 offset += bytes;
             }
         }
@@ -341,7 +346,7 @@ impl Chain {
         let Journey { slice, from, to, received } = journey;
         let Some(batch) = self.batches.get(&at) else { return Ok(()) };
         let (store, info) = (self.nodes[to].store(), Arc::clone(&self.info));
-        match store.install(received, INDEX.slice(slice), info, &batch.mark).await {
+        match store.install_slice(received, INDEX.slice(slice), info, &batch.mark).await {
             Ok(()) => {
                 self.trace.push(format!("slice {slice} from {from} to {to} at {at}"));
                 self.effects.moves += 1;
@@ -393,7 +398,7 @@ impl Chain {
         let to = self.batches.keys().rev().nth(back).copied();
         let Some(to) = to.filter(|to| *to >= self.horizon) else { return Ok(()) };
         let is_able = |node: &Side, slice| {
-            node.store().can_go_back(INDEX.slice(slice), Epoch(to)) || !node.has(slice)
+            node.store().can_roll_back(INDEX.slice(slice), Epoch(to)) || !node.has(slice)
         };
         let slices: Vec<SliceNo> = (0..self.known.shape.slices).map(SliceNo).collect();
         let mut beyond = self.nodes.iter().filter(|node| node.applied() > to);
@@ -403,7 +408,7 @@ impl Chain {
         let newest = self.epoch_next - 1;
         let mark = self.batches[&to].mark.clone();
         for node in self.nodes.iter().filter(|node| node.applied() > to) {
-            let done = node.store().truncate(&mark, Epoch(newest)).await;
+            let done = node.store().roll_back(&mark, Epoch(newest)).await;
             done.map_err(|error| format!("node {} back to {to}: {error}", node.node))?;
             self.trace.push(format!("node {} goes back to {to}, {newest} is dead", node.node));
         }

@@ -267,12 +267,12 @@ impl Driver {
                 let mark = self.mark(*epoch).expect("a kept epoch").clone();
                 for StoredIndex { info, slices, .. } in self.store().indexes() {
                     let mut slices = slices.iter().map(|(slice, _)| info.local_id().slice(*slice));
-                    let unable = slices.find(|slice| !self.store().can_go_back(*slice, *epoch));
+                    let unable = slices.find(|slice| !self.store().can_roll_back(*slice, *epoch));
                     if let Some(slice) = unable {
                         return wrong(format!("slice {slice} cannot go back to {epoch}"));
                     }
                 }
-                self.store().truncate(&mark, Epoch(0)).await.map_err(failed)?;
+                self.store().roll_back(&mark, Epoch(0)).await.map_err(failed)?;
                 self.model_truncate(&mark).await?;
             }
             Op::Flush => {
@@ -455,7 +455,7 @@ impl Driver {
         self.points.retain(|point| *point < mark.epoch);
         self.horizon = self.horizon.min(mark.epoch);
         self.durable = mark.epoch;
-        self.model.truncate(mark, Epoch(0)).await.map_err(failed)
+        self.model.roll_back(mark, Epoch(0)).await.map_err(failed)
     }
 
     async fn wait_durable(&mut self) -> Verdict {

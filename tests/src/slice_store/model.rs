@@ -301,7 +301,7 @@ impl SliceStore for Model {
         Ok(())
     }
 
-    fn can_go_back(&self, slice: SliceId, epoch: Epoch) -> bool {
+    fn can_roll_back(&self, slice: SliceId, epoch: Epoch) -> bool {
         let tables = self.tables();
         tables
             .indexes
@@ -309,7 +309,7 @@ impl SliceStore for Model {
             .is_some_and(|index| index.floor().is_some_and(|f| f <= epoch))
     }
 
-    async fn truncate(&self, mark: &EpochMark, _: Epoch) -> Result<()> {
+    async fn roll_back(&self, mark: &EpochMark, _: Epoch) -> Result<()> {
         let mut tables = self.tables();
         tables.applied.insert(mark.bucket, mark.clone());
         for index in tables.indexes.values_mut().filter(|index| index.info.bucket == mark.bucket) {
@@ -415,12 +415,12 @@ struct ModelRows {
 }
 
 impl Rows for ModelRows {
-    fn look(&mut self) -> Result<Option<bool>> {
+    fn read_entry(&mut self) -> Result<Option<bool>> {
         self.next += 1;
         Ok((self.next <= self.rows.len()).then_some(true))
     }
 
-    fn put_ahead(&self, out: &mut Vec<u8>) -> bool {
+    fn put_next_entry(&self, out: &mut Vec<u8>) -> bool {
         let ahead = self.rows.get(self.next);
         ahead.inspect(|(entry, _)| out.extend_from_slice(entry)).is_some()
     }

@@ -111,11 +111,11 @@ impl Side {
             // The store's tasks end on the machine that is down.
             wait_for_work(turns, 64).await;
             self.fs.restart();
-            let struck = self.fs.struck();
+            let struck = self.fs.occurred_faults();
             match open(&self.env, self.node) {
                 Ok(store) => return self.store = Some(store),
                 Err(error) => {
-                    let is_excused = self.fs.struck() != struck;
+                    let is_excused = self.fs.occurred_faults() != struck;
                     assert!(is_excused, "node {} does not open after a crash: {error}", self.node);
                 }
             }

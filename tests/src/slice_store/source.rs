@@ -8,7 +8,7 @@ use bytes::Bytes;
 use proto::model::cut::{Cut, Position};
 use proto::model::ids::{Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
-use storage::Piece;
+use storage::VbucketMutations;
 
 use super::shape::Known;
 
@@ -89,7 +89,7 @@ impl Source {
         to: &Cut,
         indexes: impl Iterator<Item = &'a Known> + Clone,
         random: &mut fastrand::Rng,
-    ) -> Vec<Piece> {
+    ) -> Vec<VbucketMutations> {
         let mut pieces = Vec::new();
         for (vbucket, end) in to.iter() {
             let log = &self.logs[usize::from(vbucket.0)];
@@ -104,7 +104,12 @@ impl Source {
                     pack(&mut writer, seqno - base, mutation, indexes.clone());
                 }
                 let body = writer.finish();
-                pieces.push(Piece { body, base: Seqno(base), after: Seqno(after), to: Seqno(to) });
+                pieces.push(VbucketMutations {
+                    body,
+                    base: Seqno(base),
+                    after: Seqno(after),
+                    to: Seqno(to),
+                });
                 after = to;
             }
         }

@@ -12,7 +12,9 @@ use proto::model::ids::{Epoch, NodeId, Seqno, SliceNo, VbucketId, Vbuuid};
 use proto::model::index::IndexInfo;
 use proto::model::topology::IndexTopology;
 use proto::rpc::export::FilePiece;
-use storage::{EpochBatch, Export, Grouping, Piece, PieceRange, ReceivedFiles, SliceStore};
+use storage::{
+    EpochBatch, Export, Grouping, PartRange, ReceivedFiles, SliceStore, VbucketMutations,
+};
 
 use super::BUCKET;
 use super::shape::{Known, Shape};
@@ -135,7 +137,7 @@ impl MoveRun {
         let (after, to) = (Seqno(after), Seqno(self.seqno));
         EpochBatch {
             mark,
-            pieces: vec![Piece { body, base: Seqno(0), after, to }],
+            pieces: vec![VbucketMutations { body, base: Seqno(0), after, to }],
             commits: Vec::new(),
         }
     }
@@ -158,7 +160,7 @@ impl MoveRun {
         }
         let newest = self.batches.len() as u64;
         // An armed fault that has not struck yet is taken back: the end is judged on a disk that works.
-        self.target.fs.forget_faults();
+        self.target.fs.disarm_faults();
         self.target.crash(self.turns.as_ref()).await;
         self.check_kept()?;
         self.target.follow(&self.batches, newest).await.map_err(|e| format!("target: {e}"))?;
@@ -260,12 +262,13 @@ impl MoveRun {
             return Ok(());
         }
         let slice = INDEX.slice(self.moved);
-        let export = self.source.store().export(slice).await.map_err(|e| format!("export: {e}"))?;
+        let export =
+            self.source.store().export_slice(slice).await.map_err(|e| format!("export: {e}"))?;
         let mut received = match self.received.take() {
             Some(received) => received,
-            None => self.target.store().receive(SOURCE),
+            None => self.target.store().begin_receiving(SOURCE),
         };
-        if let Err(error) = received.begin(export.head.clone()).await {
+        if let Err(error) = received.begin_round(export.head.clone()).await {
             return self.recover(&error.to_string()).await;
         }
         let Some(mut received) = self.send(&export, received).await? else { return Ok(()) };
@@ -273,7 +276,7 @@ impl MoveRun {
             drop(received);
             return self.recover(&error.to_string()).await;
         }
-        if !received.is_whole() {
+        if !received.is_complete() {
             return Err("all was sent and something is missing".into());
         }
         if self.random.bool() {
@@ -283,7 +286,7 @@ impl MoveRun {
         }
         let mark = self.batches[epoch as usize - 1].mark.clone();
         let info = Arc::clone(&self.info);
-        match self.target.store().install(received, slice, info, &mark).await {
+        match self.target.store().install_slice(received, slice, info, &mark).await {
             Ok(()) => self.installed = Some(epoch),
             Err(refused) => {
                 self.refused = Some(refused.error.to_string());
@@ -306,12 +309,12 @@ impl MoveRun {
         mut received: ReceivedFiles,
     ) -> Result<Option<ReceivedFiles>, String> {
         let mut wanted = Vec::new();
-        let have = received.have();
+        let have = received.complete_files();
         for (file, len) in export.head.files.iter().filter(|(file, _)| !have.contains(file)) {
             let (file, mut offset) = (*file, 0);
             while offset < *len {
                 let bytes = (*len - offset).min(self.random.u64(1..9_000));
-                wanted.push(PieceRange { file, offset, bytes: bytes as usize });
+                wanted.push(PartRange { file, offset, bytes: bytes as usize });
                 offset += bytes;
             }
         }
@@ -329,7 +332,7 @@ impl MoveRun {
                 piece.bytes = bytes.into();
                 self.faults += 1;
             }
-            match (received.pieces(pieces).await, is_changed) {
+            match (received.store_pieces(pieces).await, is_changed) {
                 (Ok(()), true) => return Err("a changed piece was taken".into()),
                 (Ok(()), false) => {}
                 (Err(error), true) if error.code == proto::ErrorCode::Unavailable => {

@@ -134,7 +134,7 @@ async fn planted_secrets_are_in_no_log_no_status_and_no_file_but_the_coordinator
         seen.extend_from_slice(http_get(cluster.http_address(), path).await.as_bytes());
     }
     drop(logging);
-    let users = cluster.cluster().users().now();
+    let users = cluster.cluster().users().current();
     seen.extend_from_slice(format!("{users:?} {users:#?}").as_bytes());
     let log = lines.0.lock().unwrap().clone();
     assert!(contains(&log, b"running a command") && contains(&log, b"ada"), "the log has commands");

@@ -67,7 +67,7 @@ impl Part {
             snapshot: None,
             writes: CheckedWrites::new(vec![write], DOCUMENT_BYTES_MAX).expect("a document"),
         };
-        let written = self.projector.write_in(write).await.expect("written");
+        let written = self.projector.write_for_transaction(write).await.expect("written");
         TransactionCommit {
             bucket: self.bucket,
             transaction: TRANSACTION,

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, NodeId, TransactionId, TransactionPlace};
 use proto::rpc::api::{
-    CheckedWrites, Decision, Directory, ProjectorApi, TransactionCommit, TransactionFate,
+    CheckedWrites, Decision, Directory, ProjectorApi, TransactionCommit, TransactionState,
     TransactionWrite, Write, WriteKind,
 };
 use proto::value::DOCUMENT_BYTES_MAX;
@@ -165,7 +165,7 @@ impl Part {
                 snapshot: None,
                 writes: CheckedWrites::new(writes.collect(), DOCUMENT_BYTES_MAX).expect("JSON"),
             };
-            let written = projector.write_in(request).await.expect("written");
+            let written = projector.write_for_transaction(request).await.expect("written");
             (place, behind) = (written.place, written.behind);
         }
         let participants = both.to_vec();
@@ -197,13 +197,16 @@ async fn a_participant_that_was_restarted_after_it_has_prepared_finishes_a_large
     cluster.run(two.node.0);
     let known = eventually("it is back", || async {
         let known = catalog(&cluster).await;
-        let fate = two.projector(&cluster, &known).fate(two.bucket, TRANSACTION).await;
-        matches!(fate, Ok(TransactionFate::Prepared)).then_some(known)
+        let fate = two.projector(&cluster, &known).transaction_state(two.bucket, TRANSACTION).await;
+        matches!(fate, Ok(TransactionState::Prepared)).then_some(known)
     })
     .await;
     one.projector(&cluster, &known).commit(decided).await.expect("decided");
     let decision = Decision::Commit { participants: both.to_vec() };
-    let finished = two.projector(&cluster, &known).decide(two.bucket, TRANSACTION, decision).await;
+    let finished = two
+        .projector(&cluster, &known)
+        .end_prepared_transaction(two.bucket, TRANSACTION, decision)
+        .await;
     assert_eq!(finished.expect("finished").affected, IN_EACH);
     for index in ["n_one", "n_two"] {
         assert_eq!(counted(&client, index).await, IN_EACH);

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use proto::model::assignment::VbucketSet;
 use proto::model::bucket::SourceKind;
-use proto::model::commits::Committed;
+use proto::model::commits::CommittedTransaction;
 use proto::model::cut::Position;
 use proto::model::history::SourceHistory;
 use proto::model::ids::{NodeId, Seqno, TransactionId, VbucketId, Vbuuid};
 use proto::model::open_commit::OpenCommit;
-use proto::rpc::api::{BucketReport, EpochHold};
+use proto::rpc::api::{BucketReport, EpochWait};
 use proto::rpc::command::{Command, DropBucket, PromoteEpochs, Promotion};
 
 use super::*;
@@ -29,7 +29,7 @@ fn mark(transaction: u64, others: &[BucketId], seqno: u64) -> JointCommit {
     let position = Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) };
     let positions = if seqno > 0 { vec![(VbucketId(0), position)] } else { Vec::new() };
     let transaction = TransactionId(transaction);
-    let committed = Committed { transaction, affected: 1, positions };
+    let committed = CommittedTransaction { transaction, affected: 1, positions };
     JointCommit { committed, participants: others.to_vec() }
 }
 
@@ -58,7 +58,7 @@ impl World {
             before: before.iter().map(|seqno| cut(*seqno)).collect(),
             ..BucketReport::new(bucket, VbucketSet::all(2), cut(end))
         };
-        self.leader.sync(&self.state, NodeId(10), report, self.now_ms).unwrap();
+        self.leader.record_sync_report(&self.state, NodeId(10), report, self.now_ms).unwrap();
     }
 
     /// Plans at the next tick. Returns the promoted seqnos, and the sets of joined buckets.
@@ -108,7 +108,7 @@ fn a_hold_over_a_second_is_named_until_the_other_bucket_has_the_commit() {
     world.sync(B, 7, &[], &[]);
     world.tick();
     let begun_ms = world.now_ms;
-    let holds = |world: &World| world.leader.holds(&world.state, world.now_ms);
+    let holds = |world: &World| world.leader.epoch_holds(&world.state, world.now_ms);
     world.now_ms = begun_ms + 900;
     assert_eq!(holds(&world), [], "such a short time is usual");
     // A later commit waits for the same bucket, and another bucket for the first one.
@@ -116,7 +116,7 @@ fn a_hold_over_a_second_is_named_until_the_other_bucket_has_the_commit() {
     world.sync(A, 6, &marks, &[4, 5]);
     world.sync(C, 2, &[mark(2, &[A, B], 2)], &[1]);
     world.now_ms = begun_ms + 1_500;
-    let hold = |bucket, transaction, waits_for, held_ms| EpochHold {
+    let hold = |bucket, transaction, waits_for, held_ms| EpochWait {
         bucket,
         transaction: TransactionId(transaction),
         waits_for,
@@ -138,7 +138,7 @@ fn a_hold_ends_when_the_other_bucket_is_dropped() {
     world.sync(A, 5, &[mark(1, &[B], 5)], &[4]);
     world.now_ms += 5_000;
     let waits = |world: &World| {
-        let holds = world.leader.holds(&world.state, world.now_ms);
+        let holds = world.leader.epoch_holds(&world.state, world.now_ms);
         holds.iter().map(|hold| (hold.bucket, hold.waits_for)).collect::<Vec<_>>()
     };
     assert_eq!(waits(&world), [(A, B)]);

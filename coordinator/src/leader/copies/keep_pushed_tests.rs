@@ -76,7 +76,7 @@ impl World {
             open: pushed.iter().cloned().map(OpenCommit::Pushed).collect(),
             ..BucketReport::new(BUCKET, kept, cut(seqnos))
         };
-        self.leader.sync(&self.state, owner, report, self.now_ms).unwrap();
+        self.leader.record_sync_report(&self.state, owner, report, self.now_ms).unwrap();
     }
 
     /// Plans at the next tick. Returns the seqnos at which the newest epoch then ends.
@@ -230,9 +230,9 @@ fn a_caller_that_waits_for_a_held_commit_does_not_hasten_other_epochs() {
     world.sync(0, 4, &[commit(1, [(2, 4), (0, 1)])]);
     assert_eq!(world.tick(), [2, 0]);
     world.leader.stability.add_waiter(BUCKET, cut([4, 0]));
-    world.leader.promoted(world.now_ms, world.now_ms);
+    world.leader.record_promotion_end(world.now_ms, world.now_ms);
     let other = BucketReport::new(BucketId(1), VbucketSet::all(2), cut([1, 1]));
-    world.leader.sync(&world.state, NodeId(10), other, world.now_ms).unwrap();
+    world.leader.record_sync_report(&world.state, NodeId(10), other, world.now_ms).unwrap();
     let plan = world.leader.plan(&world.state, world.now_ms + 1);
     assert_eq!(plan.commands, [], "the tick is not over");
     assert_eq!(plan.next_ms, Some(world.now_ms + 20));
@@ -254,7 +254,7 @@ fn a_caller_that_waits_for_a_held_place_hastens_no_epochs_of_its_bucket() {
     world.sync(0, 4, &[commit(1, [(2, 4), (5, 6)])]);
     assert_eq!(world.tick(), [2, 0]);
     world.leader.stability.add_waiter(BUCKET, cut([4, 0]));
-    world.leader.promoted(world.now_ms, world.now_ms);
+    world.leader.record_promotion_end(world.now_ms, world.now_ms);
     world.sync(1, 3, &[]);
     let plan = world.leader.plan(&world.state, world.now_ms + 1);
     assert_eq!((plan.commands, plan.next_ms), (vec![], Some(world.now_ms + 20)));

@@ -1,16 +1,21 @@
-//! Plans which projectors join the copies of a bucket, and which leave ([`proto::model::copies`]).
+//! Plans which projectors join the copies of a bucket, and which leave
+//! ([`proto::model::copies`]).
 //!
 //! For each bucket, the plan makes one change at a time, by the first rule that applies:
 //!
-//! 1. A joining copy whose projector has been silent for [`GONE_MS`] leaves, if another live projector could have it.
-//! 2. A surplus copy that is joining leaves. A bucket that moves may have one more. A surplus copy in sync is removed by its leader.
+//! 1. A joining copy whose projector has been silent for [`GONE_MS`] leaves, if another live
+//!    projector could have it.
+//! 2. If there are too many copies, one that is joining leaves. A bucket that moves may have one
+//!    more. The leading copy removes a surplus copy that is in sync.
 //! 3. The projector that the bucket moves to joins.
-//! 4. If a copy is missing, a live projector joins: preferably one whose copy was removed lately, since it still has most of the bucket;
-//!    otherwise the one with the fewest copies, in a zone without a copy if there is a choice. For [`FORMER_WAIT_MS`] after a loss only a
-//!    former copy may join: a restarted process is back by then.
+//! 4. If a copy is missing, a live projector joins. A projector whose copy was removed lately is
+//!    preferred, since it still has most of the bucket. Otherwise the projector with the fewest
+//!    copies joins, in a zone without a copy if there is a choice. For [`FORMER_WAIT_MS`] after a
+//!    loss only a projector that had a copy before may join: a restarted process is back by then.
 //!
-//! The coordinator promotes no copy and removes no copy in sync, because only the copies themselves know which of them is complete. Each
-//! change names the revision of the copies that it was planned for, so it has no effect if the copies have changed since.
+//! The coordinator promotes no copy and removes no copy in sync, because only the copies
+//! themselves know which of them is complete. Each change names the revision of the copies that
+//! it was planned for, so it has no effect if the copies have changed since.
 
 pub mod check;
 pub mod holds;
@@ -33,27 +38,28 @@ use crate::state::StateContext;
 /// The interval between two checks of the copies, in ms. It also limits how fast a change without
 /// effect is planned again.
 const LOOK_EVERY_MS: u64 = 500;
-/// The silence, in ms, after which another projector replaces the one with a joining copy: twice
-/// the silence of a dead node.
+/// The silence, in ms, after which a projector with a joining copy is replaced by another one:
+/// twice the silence of a dead node.
 const GONE_MS: u64 = 10_000;
-/// The time, in ms, that a bucket with a missing copy waits for a former copy to return.
+/// The time, in ms, that a bucket with a missing copy waits for a projector that had a copy
+/// before.
 const FORMER_WAIT_MS: u64 = 30_000;
-/// The limit of buckets that a projector copies concurrently. Each copy reads a whole bucket from
-/// its leader.
+/// The limit of copies that join at the same time on one projector. Each joining copy reads a
+/// whole bucket from its leader.
 const JOINING_MAX: usize = 4;
-/// The limit of buckets that are copied concurrently in the cluster.
+/// The limit of copies that join at the same time in the cluster.
 const JOINING_IN_ALL_MAX: usize = 8;
 
 /// The leader's memory of its plans for copies.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct CopyPlans {
     looks: CheckTimer<LOOK_EVERY_MS>,
-    /// The buckets that lack a copy, each with the time since which it does.
+    /// The buckets that lack a copy, each with the time since which the copy is missing.
     short_since_ms: BTreeMap<BucketId, u64>,
 }
 
 impl CopyPlans {
-    /// Plans at most one change of each bucket.
+    /// Plans at most one change of the copies of each bucket.
     pub(in crate::leader) fn plan(
         &mut self,
         state: &StateContext,
@@ -75,8 +81,8 @@ impl CopyPlans {
                 false => now_ms,
             };
             let may_be_new = copies.former.is_empty() || now_ms >= since_ms + FORMER_WAIT_MS;
-            if let Some(change) = projectors.change(copies, may_be_new) {
-                projectors.note(change);
+            if let Some(change) = projectors.next_change(copies, may_be_new) {
+                projectors.count_change(change);
                 let revision = copies.revision;
                 plan.commands.push(Command::ChangeCopies(ChangeCopies {
                     bucket,
@@ -88,7 +94,7 @@ impl CopyPlans {
     }
 }
 
-/// The projectors with their copies of all buckets, including the changes planned so far.
+/// The projectors, with the numbers of their copies. The changes planned so far count as made.
 struct Projectors<'a> {
     state: &'a StateContext,
     heartbeats: &'a Heartbeats,
@@ -97,7 +103,7 @@ struct Projectors<'a> {
     copies: BTreeMap<NodeId, usize>,
     /// The number of joining copies on each projector.
     joining: BTreeMap<NodeId, usize>,
-    /// True once the leader can tell which projectors are alive.
+    /// True if all indexers and projectors have reported in this term, or have had the time to.
     is_complete: bool,
 }
 
@@ -112,58 +118,70 @@ impl<'a> Projectors<'a> {
         Self { state, heartbeats, now_ms, copies, joining, is_complete }
     }
 
-    fn change(&self, copies: &Copies, may_be_new: bool) -> Option<CopiesChange> {
-        let leaves = self.gone(copies).or_else(|| self.surplus(copies));
-        let joins = || self.target(copies).or_else(|| self.missing(copies, may_be_new));
+    /// Returns the next change of the copies of a bucket. Without `may_be_new`, only a projector
+    /// that had a copy before may get the missing one.
+    fn next_change(&self, copies: &Copies, may_be_new: bool) -> Option<CopiesChange> {
+        let leaves =
+            self.gone_joining_projector(copies).or_else(|| self.surplus_joining_projector(copies));
+        let joins =
+            || self.target(copies).or_else(|| self.projector_for_missing_copy(copies, may_be_new));
         leaves.map(CopiesChange::Leave).or_else(|| joins().map(CopiesChange::Join))
     }
 
-    fn note(&mut self, change: CopiesChange) {
+    /// Counts a planned change in the numbers of copies.
+    fn count_change(&mut self, change: CopiesChange) {
         if let CopiesChange::Join(node) = change {
             *self.copies.entry(node).or_default() += 1;
             *self.joining.entry(node).or_default() += 1;
         }
     }
 
-    /// Returns the projector of a joining copy that has been silent for [`GONE_MS`], if another
-    /// projector can replace it.
-    fn gone(&self, copies: &Copies) -> Option<NodeId> {
+    /// Returns the joining projector that must leave because it has been silent for [`GONE_MS`];
+    /// `None` if no other projector can replace it.
+    fn gone_joining_projector(&self, copies: &Copies) -> Option<NodeId> {
         let joining = copies.joining.iter().copied();
         let is_gone = |node: &NodeId| self.heartbeats.silent_ms(*node, self.now_ms) >= GONE_MS;
         let mut gone = joining.filter(|node| copies.move_to != Some(*node)).filter(is_gone);
-        gone.next().filter(|_| self.free(copies).next().is_some())
+        gone.next().filter(|_| self.projectors_without_copy(copies).next().is_some())
     }
 
-    /// Returns the joining copy to remove if the bucket has a surplus of copies.
-    fn surplus(&self, copies: &Copies) -> Option<NodeId> {
+    /// Returns the joining projector that must leave because the bucket has a surplus of copies.
+    fn surplus_joining_projector(&self, copies: &Copies) -> Option<NodeId> {
         let joining = copies.joining.iter().copied().filter(|node| copies.move_to != Some(*node));
-        let least = joining.max_by_key(|node| (!self.is_alive(*node), self.count(*node), *node));
+        let least =
+            joining.max_by_key(|node| (!self.is_alive(*node), self.copies_on(*node), *node));
         least.filter(|_| copies.has_surplus())
     }
 
-    /// Returns the projector that the bucket moves to, if it has no copy yet.
+    /// Returns the projector that the bucket moves to, if that projector has no copy yet and can
+    /// begin to join.
     fn target(&self, copies: &Copies) -> Option<NodeId> {
         let to = copies.move_to.filter(|to| copies.role(*to) == CopyRole::None)?;
-        (self.is_alive(to) && self.has_room(to)).then_some(to)
+        (self.is_alive(to) && self.may_copy_more(to)).then_some(to)
     }
 
-    /// Returns the projector that should receive the missing copy. With `may_be_new` false, only a
-    /// former copy qualifies.
-    fn missing(&self, copies: &Copies, may_be_new: bool) -> Option<NodeId> {
+    /// Returns the projector that should get the missing copy. Without `may_be_new`, only a
+    /// projector that had a copy before qualifies.
+    fn projector_for_missing_copy(&self, copies: &Copies, may_be_new: bool) -> Option<NodeId> {
         if copies.members().count() >= usize::from(copies.wanted) || !self.is_complete {
             return None;
         }
         let place = |node: &NodeInfo| {
             let former = copies.former.iter().position(|known| *known == node.id);
-            (former.unwrap_or(usize::MAX), self.count(node.id), self.is_zone_taken(node, copies))
+            (
+                former.unwrap_or(usize::MAX),
+                self.copies_on(node.id),
+                self.is_zone_taken(node, copies),
+            )
         };
-        let with_room = self.free(copies).filter(|node| self.has_room(node.id));
+        let with_room =
+            self.projectors_without_copy(copies).filter(|node| self.may_copy_more(node.id));
         let allowed = with_room.filter(|node| may_be_new || copies.former.contains(&node.id));
         allowed.min_by_key(|node| (place(node), node.id)).map(|node| node.id)
     }
 
     /// Iterates over the live projectors without a copy of a bucket.
-    fn free(&self, copies: &Copies) -> impl Iterator<Item = &NodeInfo> {
+    fn projectors_without_copy(&self, copies: &Copies) -> impl Iterator<Item = &NodeInfo> {
         let projectors = self.state.nodes().filter(|node| node.role == Role::Projector);
         projectors
             .map(|node| &**node)
@@ -174,12 +192,13 @@ impl<'a> Projectors<'a> {
         self.heartbeats.is_alive(node, self.now_ms)
     }
 
-    fn count(&self, node: NodeId) -> usize {
+    /// Returns the number of copies on a projector.
+    fn copies_on(&self, node: NodeId) -> usize {
         self.copies.get(&node).copied().unwrap_or_default()
     }
 
-    /// Returns true if the projector is alive and may copy one more bucket.
-    fn has_room(&self, node: NodeId) -> bool {
+    /// Returns true if another copy may join on the projector now.
+    fn may_copy_more(&self, node: NodeId) -> bool {
         let of_node = self.joining.get(&node).copied().unwrap_or_default();
         let live = self.joining.iter().filter(|(node, _)| self.is_alive(**node));
         let in_all: usize = live.map(|(_, count)| count).sum();

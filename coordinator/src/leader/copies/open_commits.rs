@@ -18,7 +18,8 @@ use proto::model::joint::JointCommit;
 use proto::model::open_commit::{CommitId, OpenCommit};
 use proto::model::pushed_commit::PushedCommit;
 
-/// The open commits of a bucket.
+/// The open commits of a bucket (those that no epoch has), each in all versions that projectors
+/// report.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct OpenCommits(BTreeMap<CommitId, Vec<Version>>);
 
@@ -26,14 +27,15 @@ pub(in crate::leader) struct OpenCommits(BTreeMap<CommitId, Vec<Version>>);
 #[derive(Debug)]
 struct Version {
     commit: OpenCommit,
-    /// The vbuckets whose newest report named this version.
+    /// The vbuckets whose owners named this version in their newest report.
     vouched: VbucketSet,
     /// The time at which the commit was first reported in this term, in milliseconds.
     since_ms: u64,
 }
 
 impl OpenCommits {
-    /// Replaces the reports of the vbuckets in `kept` by a new report of their owner.
+    /// Records a new report of open commits, from the projector that owns the vbuckets `kept`.
+    /// The report replaces all earlier reports of these vbuckets.
     pub(in crate::leader) fn report(
         &mut self,
         kept: &VbucketSet,
@@ -79,17 +81,17 @@ impl OpenCommits {
         self.0.values().flatten().map(|version| &version.commit)
     }
 
-    /// Iterates over the joint commits.
+    /// Iterates over the joint commits (of transactions over several buckets).
     pub(in crate::leader) fn joint(&self) -> impl Iterator<Item = &JointCommit> {
         self.iter().filter_map(OpenCommit::joint)
     }
 
-    /// Iterates over the commits of producers.
+    /// Iterates over the commits of producers (of transactions in a pushed bucket).
     pub(in crate::leader) fn pushed(&self) -> impl Iterator<Item = &PushedCommit> {
         self.iter().filter_map(OpenCommit::pushed)
     }
 
-    /// Finds a joint commit by its transaction.
+    /// Finds a joint commit (of a transaction over several buckets) by its transaction.
     pub(in crate::leader) fn find_joint(&self, transaction: TransactionId) -> Option<&JointCommit> {
         self.0.get(&CommitId::Joint(transaction))?.first()?.commit.joint()
     }

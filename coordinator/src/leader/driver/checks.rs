@@ -1,20 +1,20 @@
-//! Runs the leader's checks: compares copies by their checksums.
+//! Compares copies of slices for the leader, by their checksums.
 
 use std::sync::Arc;
 
 use futures::{StreamExt, future};
 use proto::model::ids::NodeId;
-use proto::rpc::export::checksum_patience;
+use proto::rpc::export::checksum_time_limit;
 use proto::{Error, Result};
 
 use super::member::Member;
 use crate::leader::{Checksum, CopyCheck};
 
-/// The limit of concurrent checks. Each check reads two slices.
+/// The limit of concurrent comparisons. Each comparison reads two slices.
 const CHECKS_AT_ONCE: usize = 8;
 
-/// Queues checks for their task. A check that does not fit in the queue counts as failed and is
-/// planned again.
+/// Queues comparisons for the task that carries them out. A comparison that does not fit in the
+/// queue counts as failed and is planned again.
 pub(super) fn start_checks(member: &Member, checks: Vec<CopyCheck>) {
     for check in checks {
         if let Err(full) = member.checks.0.try_send(check) {
@@ -24,8 +24,8 @@ pub(super) fn start_checks(member: &Member, checks: Vec<CopyCheck>) {
     }
 }
 
-/// Compares copies, several concurrently, in a separate task: reading a slice takes too long for
-/// the leader's loop.
+/// Carries out queued comparisons of copies, several concurrently. Runs as a separate task,
+/// because reading a slice takes too long for the leader's loop.
 pub(crate) async fn compare_copies(member: Arc<Member>) -> &'static str {
     let checks = member.checks.1.clone();
     checks.for_each_concurrent(CHECKS_AT_ONCE, |check| compare(&member, check)).await;
@@ -37,7 +37,7 @@ async fn compare(member: &Member, check: CopyCheck) {
         checksum(member, &check, check.source),
         checksum(member, &check, check.target),
     );
-    let result = match tokio::time::timeout(checksum_patience(check.bytes), sums).await {
+    let result = match tokio::time::timeout(checksum_time_limit(check.bytes), sums).await {
         Ok(result) => result,
         Err(_) => Err(Error::unavailable("no checksum in time")),
     };

@@ -23,12 +23,12 @@ use crate::leader::{Leader, Plan};
 use crate::raft::RaftRole;
 use crate::state::Decisions;
 
-/// The longest interval between two checks for silent nodes, in ms.
+/// The longest interval between two searches for nodes that have fallen silent, in ms.
 const NEWS_EVERY_MS: u64 = 1_000;
 /// The delay after a failed proposal, if the member still leads.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// Leads whenever this member is the leader; idle once the member's log has stopped.
+/// Leads whenever this member is the leader. Does nothing more once the member's log has stopped.
 pub(crate) async fn run(member: Arc<Member>) -> Infallible {
     let mut role = member.raft.role();
     // A member that has followed a leader has every command that a majority had. Otherwise its log may be an older copy.
@@ -51,15 +51,16 @@ pub(crate) async fn run(member: Arc<Member>) -> Infallible {
     future::pending().await
 }
 
+/// Leads for one term: plans and proposes until this member no longer leads.
 async fn lead(member: &Member, role: &mut watch::Receiver<RaftRole>, term: u64) {
     let leads = |role: &RaftRole| role.leads && role.term == term;
     let mut members_known = false;
     while leads(&role.borrow_and_update()) {
         // A registration may change the catalog, which an older copy must not do.
-        let registers = !members_known && !member.is_doubted();
+        let registers = !members_known && !member.may_be_older_copy();
         let done = match registers {
             true => register_members(member).await.map(|()| Some(0)),
-            false => act(member).await,
+            false => carry_out_plan(member).await,
         };
         let next_ms = match done {
             Ok(next_ms) => {
@@ -90,8 +91,9 @@ async fn lead(member: &Member, role: &mut watch::Receiver<RaftRole>, term: u64) 
     }
 }
 
-/// Carries out one plan. Returns the time until the next plan, in milliseconds.
-async fn act(member: &Member) -> Result<Option<u64>> {
+/// Proposes the commands of the next plan and starts its checks. Returns the time until the plan
+/// after it, in milliseconds.
+async fn carry_out_plan(member: &Member) -> Result<Option<u64>> {
     let now_ms = member.now_ms();
     let (Plan { commands, checks, next_ms }, silent, news) = {
         let mut leader = member.leader();
@@ -99,7 +101,10 @@ async fn act(member: &Member) -> Result<Option<u64>> {
         let news = leader.as_mut().map(|l| l.node_news(&view.state, now_ms)).unwrap_or_default();
         let plan = leader.as_mut().map(|l| l.plan(&view.state, now_ms)).unwrap_or_default();
         let silent_for = |command| {
-            leader.as_ref().map(|l| l.silent_for(&view.state, command, now_ms)).unwrap_or_default()
+            leader
+                .as_ref()
+                .map(|l| l.silent_nodes_for(&view.state, command, now_ms))
+                .unwrap_or_default()
         };
         let silent: Vec<_> = plan.commands.iter().map(silent_for).collect();
         if leader.as_ref().is_some_and(Leader::has_suspects) {
@@ -120,7 +125,7 @@ async fn act(member: &Member) -> Result<Option<u64>> {
     });
     let results = future::join_all(proposals).await;
     if promotes && let Some(leader) = member.leader().as_mut() {
-        leader.promoted(now_ms, member.now_ms());
+        leader.record_promotion_end(now_ms, member.now_ms());
     }
     let mut done = Ok(());
     for (command, result) in commands.iter().zip(results) {
@@ -128,24 +133,25 @@ async fn act(member: &Member) -> Result<Option<u64>> {
         if let Ok(Outcome::Refused(error)) = &result
             && let Some(leader) = member.leader().as_mut()
         {
-            leader.refused(command, error);
+            leader.record_refusal(command, error);
         }
-        done = done.and(result.and_then(accepted));
+        done = done.and(result.and_then(refusal_as_error));
     }
     done?;
     Ok(Some(0))
 }
 
-fn accepted(outcome: Outcome) -> Result<()> {
+/// Returns the refusal of a command as an error.
+fn refusal_as_error(outcome: Outcome) -> Result<()> {
     match outcome {
         Outcome::Refused(error) => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Registers the first members as nodes, at the addresses of the settings. Members that were added
-/// later are registered already, at the address of ADD COORDINATOR. A member whose node id another
-/// process holds stays unregistered.
+/// Registers the first members as nodes, at the addresses in the settings. Members that were
+/// added later are registered already, at the address in ADD COORDINATOR. A member stays
+/// unregistered if another process holds its node id.
 async fn register_members(member: &Member) -> Result<()> {
     let members = member.members();
     for (id, address) in &member.config.members {

@@ -20,7 +20,7 @@ use crate::raft::{Members, RaftHandle, not_leader};
 use crate::replica::{Replica, encode_record};
 use crate::state::Decisions;
 
-/// A coordinator member.
+/// A coordinator member: its log, its copy of the state, and, on the leader, the leader's memory.
 pub(crate) struct Member {
     pub(crate) config: Config,
     pub(crate) env: Env,
@@ -31,20 +31,22 @@ pub(crate) struct Member {
     pub(crate) leader: Mutex<Option<Leader>>,
     /// Wakes the leader's loop.
     pub(crate) wake: Notify,
-    /// The rounds of queries that fix moments.
+    /// The rounds of queries to projectors that fix moments.
     pub(crate) rounds: Rounds,
-    /// Wakes the task that queries sources.
+    /// Wakes the task that queries sources for their histories.
     pub(crate) suspect_found: Notify,
     /// The queue of checks from the leader's loop to their task.
     pub(crate) checks: (async_channel::Sender<CopyCheck>, async_channel::Receiver<CopyCheck>),
     pub(crate) started: Instant,
     /// The time of the last message of each other member, in milliseconds since the start.
     pub(crate) heard_ms: Mutex<BTreeMap<NodeId, u64>>,
-    /// The error with which this member ends once another member reports its removal.
+    /// The error with which this member ends, set once another member reports that this member
+    /// was removed.
     pub(crate) removed: watch::Sender<Option<Error>>,
 }
 
 impl Member {
+    /// Locks the leader's memory; `None` in it unless this member leads.
     pub(crate) fn leader(&self) -> MutexGuard<'_, Option<Leader>> {
         lock(&self.leader)
     }
@@ -59,13 +61,13 @@ impl Member {
         self.raft.members().borrow().clone()
     }
 
-    /// Draws the random id of an object.
+    /// Draws a random id for a new object.
     pub(crate) fn random_id(&self) -> UniqueId {
         UniqueId::of([self.env.random.next_u64(), self.env.random.next_u64()])
     }
 
     /// Records that another member has sent a message.
-    pub(crate) fn note_heard(&self, from: NodeId) {
+    pub(crate) fn record_message_from(&self, from: NodeId) {
         if self.members().contains(from) {
             lock(&self.heard_ms).insert(from, self.now_ms());
         }
@@ -82,7 +84,7 @@ impl Member {
         self.members().all().iter().map(|id| (*id, silent_ms(id))).collect()
     }
 
-    /// Proposes a command on this member, which must lead. The decisions get the present time.
+    /// Proposes a command, with the present time and the given decisions. This member must lead.
     pub(crate) async fn propose_here(
         &self,
         decided: Decisions,
@@ -93,8 +95,8 @@ impl Member {
         self.raft.propose(record).await
     }
 
-    /// Returns the leader, if another member leads; `None` on the leader; an error while no leader
-    /// is known.
+    /// Returns a client of the leader; `None` if this member leads itself. Returns an error while
+    /// no leader is known.
     pub(crate) fn forward_to(&self) -> Result<Option<Arc<dyn CoordinatorApi>>> {
         match self.raft.role().borrow().leader {
             Some(leader) if leader == self.config.node => Ok(None),
@@ -103,15 +105,18 @@ impl Member {
         }
     }
 
-    /// Returns true if this member leads and the coordinator may be an older copy of itself: its
-    /// epochs may have numbers that nodes know with other cuts.
-    pub(crate) fn is_doubted(&self) -> bool {
+    /// Returns true if this member leads and there are signs, or nodes may still report signs,
+    /// that its data is an older copy. Its epochs may then have numbers that nodes know with
+    /// other cuts.
+    pub(crate) fn may_be_older_copy(&self) -> bool {
         let now_ms = self.now_ms();
         let leader = self.leader();
-        leader.as_ref().is_some_and(|leader| leader.is_doubted(&self.replica.view().state, now_ms))
+        leader
+            .as_ref()
+            .is_some_and(|leader| leader.may_be_older_copy(&self.replica.view().state, now_ms))
     }
 
-    /// Calls `work` with the leader's memory; an error if this member does not lead.
+    /// Calls `work` with the leader's memory. Returns an error if this member does not lead.
     pub(crate) fn as_leader<T>(&self, work: impl FnOnce(&mut Leader) -> Result<T>) -> Result<T> {
         match self.leader().as_mut() {
             Some(leader) => work(leader),

@@ -1,4 +1,4 @@
-//! Queries sources for their histories.
+//! Queries sources for their histories (failover logs and the end of the durable mutations).
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -15,14 +15,14 @@ use proto::{Error, Result};
 use super::member::Member;
 use crate::leader::Leader;
 
-/// The interval between two checks for buckets without reports.
+/// The interval between two searches for buckets whose sources must be queried.
 const QUERY_EVERY: Duration = Duration::from_millis(250);
 
 /// The time limit of a query. A projector that does not answer is queried again later.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Queries suspect and silent sources while this member leads. Queries run concurrently, so that a
-/// slow source delays no other.
+/// Queries the sources that the leader suspects of a change of history or that send no reports,
+/// while this member leads. Queries run concurrently, so that a slow source delays no other.
 pub(crate) async fn query_sources(member: Arc<Member>) -> Infallible {
     let mut asked = FuturesUnordered::new();
     let mut busy = BTreeSet::new();

@@ -1,5 +1,7 @@
-//! The rounds of queries that moments share. A caller that arrives during a round waits for the
-//! next round, since the current round may have queried the projector before the caller's write.
+//! The rounds that fix moments. A moment is an index of the log at which epochs cover all
+//! acknowledged writes, so each round queries the projectors for their ends. Several callers
+//! share the moment of one round. A caller that arrives during a round waits for the next round,
+//! since the current round may have queried the projector before the caller's write.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -9,12 +11,13 @@ use proto::model::ids::BucketId;
 use proto::{Error, Result};
 use tokio::sync::{Notify, watch};
 
-/// The result of a round.
+/// The result of a round that fixes a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct RoundEnd {
-    /// The moment, as an index of the log.
+pub(crate) struct MomentRoundResult {
+    /// The fixed moment, as an index of the log.
     pub(crate) at: u64,
-    /// The buckets whose epoch at the moment may lack acknowledged writes.
+    /// The buckets that the round did not wait for any longer: their epoch at the moment may lack
+    /// acknowledged writes.
     pub(crate) held: BTreeSet<BucketId>,
 }
 
@@ -25,10 +28,10 @@ struct Numbers {
     wanted: u64,
 }
 
-/// The number of a round, and its result.
-type RoundResult = (u64, Result<RoundEnd>);
+/// The number of the last ended round, and its result.
+type RoundResult = (u64, Result<MomentRoundResult>);
 
-/// The rounds of a member.
+/// The rounds of a member, and the callers that wait for one.
 pub(crate) struct Rounds {
     numbers: Mutex<Numbers>,
     wake: Notify,
@@ -37,14 +40,14 @@ pub(crate) struct Rounds {
 
 impl Default for Rounds {
     fn default() -> Self {
-        let ended = watch::Sender::new((0, Ok(RoundEnd::default())));
+        let ended = watch::Sender::new((0, Ok(MomentRoundResult::default())));
         Self { numbers: Mutex::default(), wake: Notify::new(), ended }
     }
 }
 
 impl Rounds {
-    /// Waits for the end of a round that begins after this call.
-    pub(crate) async fn next(&self) -> Result<RoundEnd> {
+    /// Waits for a round that begins after this call, and returns its result.
+    pub(crate) async fn next(&self) -> Result<MomentRoundResult> {
         let mut ended = self.ended.subscribe();
         let number = {
             let mut numbers = lock(&self.numbers);
@@ -72,8 +75,8 @@ impl Rounds {
         }
     }
 
-    /// Ends a round.
-    pub(crate) fn end(&self, number: u64, result: Result<RoundEnd>) {
+    /// Ends a round and gives its result to the waiting callers.
+    pub(crate) fn end(&self, number: u64, result: Result<MomentRoundResult>) {
         drop(self.ended.send_replace((number, result)));
     }
 }
@@ -89,8 +92,10 @@ mod tests {
     #[tokio::test]
     async fn callers_share_a_round_and_those_that_come_during_it_join_the_next() {
         let rounds = Rounds::default();
-        let end = |number| rounds.end(number, Ok(RoundEnd { at: number, held: BTreeSet::new() }));
-        let answered = |found: Result<RoundEnd>| found.expect("a round").at;
+        let end = |number| {
+            rounds.end(number, Ok(MomentRoundResult { at: number, held: BTreeSet::new() }))
+        };
+        let answered = |found: Result<MomentRoundResult>| found.expect("a round").at;
         let (mut first, mut second) = (pin!(rounds.next()), pin!(rounds.next()));
         assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
         assert_eq!(rounds.begin().await, 1);

@@ -1,9 +1,9 @@
-//! The epoch of a bucket that is durable on all copies of its indexes.
+//! Computes the newest epoch of a bucket that is durable on all copies of its indexes.
 //!
-//! An indexer that restarts continues after its last durable epoch. So no indexer will request
-//! mutations again that the epoch covers which is durable on all copies. A source that must keep
-//! its mutations until they are confirmed can drop them up to that epoch. The last report of a
-//! silent node still counts, so the node holds the epoch back until it is removed.
+//! An indexer that restarts continues after its last durable epoch, so no indexer requests the
+//! mutations up to the computed epoch again. A source that keeps its mutations until they are
+//! confirmed can drop them up to that epoch. The last report of a silent node still counts, so
+//! the node holds the epoch back until it is removed.
 //!
 //! The answer to SYNC contains the epoch, and the projector passes it to `Source::confirm`.
 
@@ -16,8 +16,9 @@ use proto::model::index::IndexState;
 use crate::leader::nodes::heartbeats::Heartbeats;
 use crate::state::StateContext;
 
-/// Returns the newest epoch that is durable on all copies of the bucket's maintained indexes, including those that are
-/// being built. `None` while a node with a copy has not reported in this term, and while a rollback is removing epochs.
+/// Returns the newest epoch that is durable on all copies of the bucket's maintained indexes,
+/// including indexes that are being built. Returns `None` while a node with a copy has not
+/// reported in this term, and while a rollback is removing epochs.
 pub(in crate::leader) fn durable_epoch(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -33,19 +34,19 @@ pub(in crate::leader) fn durable_epoch(
     let durable = |node: &NodeId| {
         let progress = &heartbeats.indexer(*node)?.buckets;
         let progress = progress.iter().find(|progress| progress.bucket == bucket)?;
-        Some(surviving(known.info, progress.durable))
+        Some(newest_surviving_epoch(known.info, progress.durable))
     };
     // Without copies, no indexer will request the mutations published so far.
     let newest = known.epochs.last().epoch;
     hosts.iter().map(durable).try_fold(newest, |least, epoch| Some(least.min(epoch?)))
 }
 
-/// Returns the newest epoch up to a given one that no rollback has made dead. A node that has not
-/// rolled back yet may report a dead epoch; the source's history contains that epoch only up to the
-/// rollback point.
-fn surviving(info: &BucketInfo, epoch: Epoch) -> Epoch {
+/// Returns the newest epoch at or below `epoch` that no rollback has made dead. A node that has
+/// not rolled back yet may report a dead epoch; the source's history contains that epoch only up
+/// to the rollback point.
+fn newest_surviving_epoch(info: &BucketInfo, epoch: Epoch) -> Epoch {
     info.dead.iter().rev().fold(epoch, |epoch, dead| match dead.contains(epoch) {
-        true => dead.above(),
+        true => dead.below_range(),
         false => epoch,
     })
 }

@@ -1,12 +1,12 @@
-//! The horizon: no scan may read an epoch below it, and compaction may drop versions that only
-//! older epochs need.
+//! Computes the horizon of a bucket: no scan may read an epoch below it, and compaction may drop
+//! versions that only older epochs need.
 //!
-//! The horizon follows the newest epoch at a distance of [`KEEP_WHOLE_MS`]. The lease of a running
-//! scan holds it back, but not for ever. The lease of a moment holds back the horizon of each
-//! bucket at the epoch that is in force there. An index also holds it back while one of its slices
-//! lags on all copies, so that the index cannot serve a newer epoch as a whole. The horizon never
-//! moves back. A new leader does not know the leases, so it leaves the horizon unchanged until
-//! every router had time to renew its leases.
+//! The horizon follows the newest epoch at a distance of [`KEEP_WHOLE_MS`]. The lease of a
+//! running scan holds the horizon back, but not for ever. The lease of a moment holds back the
+//! horizon of each bucket at the epoch that is in force at that moment. An index holds the
+//! horizon back while all copies of one of its slices lag, because the index cannot serve a newer
+//! epoch then. The horizon never moves back. A new leader does not know the leases, so it leaves
+//! the horizon unchanged until every router had time to renew its leases.
 
 use std::collections::VecDeque;
 
@@ -15,15 +15,15 @@ pub use proto::rpc::api::LEASE_AGE_MS_MAX;
 
 use crate::state::EpochHistory;
 
-/// The time, in ms, for which all epochs stay above the horizon, so that a new scan has time to get
-/// its lease.
+/// The time, in ms, for which every epoch stays readable after its publication, so that a new
+/// scan has time to get a lease.
 pub const KEEP_WHOLE_MS: u64 = 5_000;
 /// The time, in ms, after which a lease expires unless it is renewed.
 pub const LEASE_MS: u64 = 10_000;
 
-/// The times at which the leader first saw each epoch of a bucket, by a clock that only grows. The
-/// time of day may jump, and a jump must not expire a lease. Epochs from before the term count as
-/// seen at the beginning of the term.
+/// The times at which the leader first saw each epoch of a bucket. The times are from a clock
+/// that only grows: a jump of the time of day must not expire a lease. Epochs from before the
+/// term count as seen at the beginning of the term.
 #[derive(Debug, Default)]
 pub struct PublicationTimes(VecDeque<(Epoch, u64)>);
 
@@ -40,22 +40,24 @@ impl PublicationTimes {
         }
     }
 
-    /// Returns the newest epoch that was published at or before a given time; `None` if the leader
-    /// has not seen it.
+    /// Returns the newest epoch that was published at or before the time `at_ms`; `None` if the
+    /// leader has seen none.
     pub fn at_time(&self, at_ms: u64) -> Option<Epoch> {
         let after = self.0.partition_point(|(_, seen_ms)| *seen_ms <= at_ms);
         after.checked_sub(1).map(|at| self.0[at].0)
     }
 
-    /// Returns the time at which an epoch was superseded; `None` for the newest epoch.
+    /// Returns the time at which the next epoch followed the given one; `None` for the newest
+    /// epoch.
     fn superseded_ms(&self, epoch: Epoch) -> Option<u64> {
         self.0.iter().find(|(seen, _)| *seen > epoch).map(|(_, seen_ms)| *seen_ms)
     }
 }
 
-/// Returns the next horizon of a bucket. `leases` are the epochs that running scans read. `moments` has, ascending, the epochs in force at
-/// leased moments. `servable` has for each index the newest epoch that the index can serve as a whole.
-pub fn horizon(
+/// Returns the next horizon of a bucket. `leases` are the epochs that running scans read.
+/// `moments` are the epochs in force at leased moments, ascending. `servable` has, for each
+/// index, the newest epoch at which all of its slices can be read.
+pub fn next_horizon(
     history: &EpochHistory,
     published: &PublicationTimes,
     now_ms: u64,
@@ -100,7 +102,7 @@ mod tests {
         leases: impl Iterator<Item = Epoch>,
         servable: impl Iterator<Item = Epoch>,
     ) -> Epoch {
-        super::horizon(of(state), published, now_ms, leases, empty(), servable)
+        super::next_horizon(of(state), published, now_ms, leases, empty(), servable)
     }
 
     fn promote(history: &mut History, seqno: u64, now_ms: u64, horizon: Epoch) {
@@ -155,7 +157,7 @@ mod tests {
         let History(state, published) = &history();
         let of_moments = |now_ms, epochs: &[u64]| {
             let moments = epochs.iter().copied().map(Epoch);
-            super::horizon(of(state), published, now_ms, empty(), moments, empty())
+            super::next_horizon(of(state), published, now_ms, empty(), moments, empty())
         };
         assert_eq!(of_moments(10_000, &[3, 5]), Epoch(3));
         assert_eq!(of_moments(10_000, &[8, 9]), Epoch(6), "those are younger than the distance");

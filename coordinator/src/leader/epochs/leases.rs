@@ -10,8 +10,8 @@ use crate::leader::epochs::horizon::LEASE_MS;
 use crate::leader::nodes::heartbeats::Heartbeats;
 use crate::state::StateContext;
 
-/// Returns the log indexes of the leased moments. If the index of a moment is no longer known, the
-/// index that its router reported counts.
+/// Returns the log indexes of the leased moments. If the leader no longer knows the index of a
+/// moment, it uses the index that the router reported.
 pub(in crate::leader) fn leased_indexes(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -21,9 +21,10 @@ pub(in crate::leader) fn leased_indexes(
     heartbeats.moments(now_ms).iter().map(index_of).collect()
 }
 
-/// Returns the epochs of a bucket that are in force at some indexes, ascending. Where the epoch is
-/// no longer known, an older one is returned, which holds back more.
-pub(in crate::leader) fn in_force(
+/// Returns the epochs of a bucket that are in force at the given log indexes, ascending. Where
+/// the epoch in force is no longer known, returns an older one, which holds the horizon back
+/// further.
+pub(in crate::leader) fn epochs_in_force(
     state: &StateContext,
     bucket: BucketId,
     indexes: &BTreeSet<u64>,
@@ -32,10 +33,10 @@ pub(in crate::leader) fn in_force(
     indexes.iter().filter_map(move |at| moments?.newest_until(*at))
 }
 
-/// Returns true if a reader that chose its slices before a catalog may read this epoch of a bucket,
-/// or an older one. The reader may be a scan, or a transaction that first reads the bucket later,
-/// at its moment. In an idle bucket all scans read one epoch. So a lease of exactly this epoch
-/// counts only if its router may have scans from before the catalog.
+/// Returns true if a scan or transaction that chose its slices by an older catalog may still read
+/// this epoch of a bucket, or an older epoch. (A transaction may read the bucket for the first
+/// time later, at its moment.) In an idle bucket all scans read one epoch. So a lease of exactly
+/// this epoch counts only if its router may have scans that began before the catalog.
 pub(in crate::leader) fn is_leased_before(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -44,7 +45,7 @@ pub(in crate::leader) fn is_leased_before(
     now_ms: u64,
 ) -> bool {
     let moments = leased_indexes(state, heartbeats, now_ms);
-    let mut in_force = in_force(state, bucket, &moments);
+    let mut in_force = epochs_in_force(state, bucket, &moments);
     let may_be_older = |(leased, reads_since): (Epoch, u64)| {
         leased < epoch || leased == epoch && reads_since < catalog_cas
     };

@@ -15,13 +15,15 @@ use proto::model::ids::{BucketId, Epoch};
 use proto::model::index::IndexState;
 use proto::rpc::command::{Command, PromoteEpochs, Promotion};
 
-use crate::leader::copies::keep_whole::{ChosenCuts, joined, keep_whole};
+use crate::leader::copies::keep_whole::{
+    ChosenCuts, avoid_split_commits, buckets_promoted_together,
+};
 use crate::leader::epochs::horizon::{LEASE_MS, PublicationTimes};
-use crate::leader::epochs::leases::{in_force, leased_indexes};
-use crate::leader::epochs::stability::{Choice, Stability};
+use crate::leader::epochs::leases::{epochs_in_force, leased_indexes};
+use crate::leader::epochs::stability::{CutChoice, EpochCutChooser};
 use crate::leader::nodes::heartbeats::Heartbeats;
 use crate::leader::plan::Plan;
-use crate::state::epochs::history::advance;
+use crate::state::epochs::history::advanced_positions;
 use crate::state::{BucketView, StateContext};
 
 /// The longest interval between two epochs while there are new mutations, in ms, however slow the
@@ -43,15 +45,15 @@ impl Promotions {
         Self { tick_ms, published: BTreeMap::new(), promoted_ms: None, promotion_took_ms: 0 }
     }
 
-    /// Returns the newest epoch of a bucket that was published at or before a given time; `None` if
-    /// this leader has not seen it.
+    /// Returns the newest epoch of a bucket that was published at or before the time `at_ms`;
+    /// `None` if this leader has seen none.
     pub(in crate::leader) fn published_at(&self, bucket: BucketId, at_ms: u64) -> Option<Epoch> {
         self.published.get(&bucket)?.at_time(at_ms)
     }
 
-    /// Records that the promotion that began at `begun_ms` has ended. The tick grows with the
-    /// duration of promotions.
-    pub(in crate::leader) fn promoted(&mut self, begun_ms: u64, now_ms: u64) {
+    /// Records that the promotion that began at `begun_ms` has ended. The interval until the next
+    /// promotion grows with the duration.
+    pub(in crate::leader) fn record_promotion_end(&mut self, begun_ms: u64, now_ms: u64) {
         self.promoted_ms = Some(begun_ms);
         self.promotion_took_ms = now_ms.saturating_sub(begun_ms);
     }
@@ -60,7 +62,7 @@ impl Promotions {
         &mut self,
         state: &StateContext,
         heartbeats: &Heartbeats,
-        stability: &mut Stability,
+        stability: &mut EpochCutChooser,
         now_ms: u64,
         plan: &mut Plan,
     ) {
@@ -72,34 +74,35 @@ impl Promotions {
         let is_due = due_ms <= now_ms;
         for (id, bucket) in state.buckets() {
             self.published.entry(id).or_default().observe(bucket.epochs, now_ms);
-            if bucket.info.readable_from().is_none() || stability.newest(id).is_none() {
+            if bucket.info.readable_from().is_none() || stability.newest_closed_cut(id).is_none() {
                 continue;
             }
             if !is_due && !stability.has_waiters() {
                 // Hundreds of reports arrive between two ticks; the cuts are compared once.
-                plan.look_at(due_ms);
+                plan.plan_again_at(due_ms);
                 continue;
             }
             let published = &bucket.epochs.last().cut;
             let indexers = heartbeats.progress(id, now_ms);
             let cut = match stability.choose(id, published, &indexers, now_ms) {
-                Choice::Nothing => continue,
-                Choice::Hold => {
+                CutChoice::Nothing => continue,
+                CutChoice::Hold => {
                     plan.next_ms = Some(now_ms + self.tick_ms);
                     continue;
                 }
-                Choice::Promote(cut) | Choice::PromoteNow(cut) => cut,
+                CutChoice::Promote(cut) | CutChoice::PromoteNow(cut) => cut,
             };
             chosen.insert(id, cut);
         }
-        let is_newest = |(id, cut): (&BucketId, &Cut)| (*id, stability.newest(*id) == Some(cut));
+        let is_newest =
+            |(id, cut): (&BucketId, &Cut)| (*id, stability.newest_closed_cut(*id) == Some(cut));
         let wanted: Vec<_> = chosen.iter().map(is_newest).collect();
-        keep_whole(stability, state, &mut chosen);
+        avoid_split_commits(stability, state, &mut chosen);
         for (held, is_newest) in wanted.into_iter().filter(|(id, _)| !chosen.contains_key(id)) {
-            stability.hold(held, now_ms);
+            stability.begin_wait(held, now_ms);
             if !is_newest {
                 // In a while the newest has its turn.
-                plan.look_at(due_ms.max(now_ms + self.tick_ms));
+                plan.plan_again_at(due_ms.max(now_ms + self.tick_ms));
             }
         }
         if chosen.is_empty() {
@@ -112,11 +115,11 @@ impl Promotions {
                 .is_some_and(|known| stability.awaits(*id, &known.epochs.last().cut, cut))
         };
         if !is_due && !chosen.iter().any(is_awaited) {
-            plan.look_at(due_ms);
+            plan.plan_again_at(due_ms);
             return;
         }
-        chosen.keys().for_each(|id| stability.end_hold(*id));
-        let joined = joined(stability, state, &chosen);
+        chosen.keys().for_each(|id| stability.end_wait(*id));
+        let joined = buckets_promoted_together(stability, state, &chosen);
         let moments = leased_indexes(state, heartbeats, now_ms);
         let promotion =
             |(id, cut)| self.promotion(state, heartbeats, (id, &cut), (&moments, now_ms));
@@ -124,6 +127,7 @@ impl Promotions {
         plan.commands.push(Command::PromoteEpochs(PromoteEpochs { promotions, joined }));
     }
 
+    /// Returns the promotion of a bucket to a cut.
     fn promotion(
         &self,
         state: &StateContext,
@@ -133,9 +137,14 @@ impl Promotions {
     ) -> Option<Promotion> {
         let bucket = state.bucket(id)?;
         let horizon = self.horizon(state, heartbeats, bucket, moments, now_ms);
-        Some(Promotion { bucket: id, changes: advance(&bucket.epochs.last().cut, cut), horizon })
+        Some(Promotion {
+            bucket: id,
+            changes: advanced_positions(&bucket.epochs.last().cut, cut),
+            horizon,
+        })
     }
 
+    /// Returns the next horizon of a bucket.
     fn horizon(
         &self,
         state: &StateContext,
@@ -155,8 +164,8 @@ impl Promotions {
             .indexes()
             .map(|record| &record.info)
             .filter(|index| index.bucket == id && index.state == IndexState::Maintenance)
-            .map(|index| heartbeats.servable(index));
-        let in_force = in_force(state, id, moments);
-        horizon::horizon(bucket.epochs, published, now_ms, leases, in_force, servable)
+            .map(|index| heartbeats.newest_servable_epoch(index));
+        let in_force = epochs_in_force(state, id, moments);
+        horizon::next_horizon(bucket.epochs, published, now_ms, leases, in_force, servable)
     }
 }

@@ -1,9 +1,10 @@
-//! The choices of a round that fixes a moment, without side effects: the places to query from
-//! projectors, and whether an epoch covers the answers.
+//! The decisions of a round that fixes a moment, without side effects. They determine which
+//! places (ends of the durable history) to query from projectors, and whether an epoch covers the
+//! answers.
 //!
 //! A moment must cover all writes that were acknowledged before the moment was requested. So the
 //! leader compares, for each bucket, the projector's current place with the cut of the newest
-//! epoch. In an idle cluster they are equal, and the present moment is the answer.
+//! epoch. In an idle cluster they are equal, and the last index of the log is the moment.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +15,28 @@ use proto::rpc::api::KnownPlace;
 
 use crate::state::{BucketView, StateContext};
 
-/// Returns the fingerprint of the history of some vbuckets.
+/// Returns a fingerprint of the branches of history of the vbuckets `kept`.
 fn fingerprint_of(logs: &FailoverLogs, vbuckets: u16, kept: &VbucketSet) -> u64 {
     match kept.len() == usize::from(vbuckets) {
         true => logs.fingerprint(),
-        false => logs.of(kept).fingerprint(),
+        false => logs.only_vbuckets(kept).fingerprint(),
     }
 }
 
-/// Returns the place that the newest epoch covers in the vbuckets of a projector.
+/// Returns the place that the newest epoch covers, in the vbuckets `kept` of one projector.
 fn covered_place(bucket: BucketView<'_>, kept: VbucketSet) -> SourcePlace {
-    let durable = bucket.epochs.last().cut.of(&kept);
+    let durable = bucket.epochs.last().cut.only_vbuckets(&kept);
     let history = fingerprint_of(bucket.logs, bucket.info.vbuckets, &kept);
     SourcePlace { durable, history, kept }
 }
 
-/// Returns for each projector the places that the newest epoch covers, one for each of its buckets.
+/// Returns for each projector the places that the newest epochs cover, one for each bucket in
+/// which it owns vbuckets.
 pub fn known_places(state: &StateContext) -> BTreeMap<NodeId, Vec<KnownPlace>> {
     let mut places: BTreeMap<NodeId, Vec<KnownPlace>> = BTreeMap::new();
     // A version of a data set has no other place than its epoch.
-    for (id, bucket) in state.buckets().filter(|(_, bucket)| bucket.info.source.reports()) {
+    for (id, bucket) in state.buckets().filter(|(_, bucket)| bucket.info.source.reports_position())
+    {
         for projector in bucket.info.assignment.projectors() {
             let place = covered_place(bucket, bucket.info.assignment.owned_by(projector));
             let known = KnownPlace { bucket: id, fingerprint: place.fingerprint() };
@@ -43,23 +46,28 @@ pub fn known_places(state: &StateContext) -> BTreeMap<NodeId, Vec<KnownPlace>> {
     places
 }
 
-/// Returns true if a projector's answer contains all vbuckets that it owns. A vbucket that it has
-/// released may be written elsewhere.
-pub fn is_whole(state: &StateContext, projector: NodeId, told: (BucketId, &VbucketSet)) -> bool {
+/// Returns true if a projector's answer covers all vbuckets that the projector owns in the
+/// bucket. A vbucket that is missing in the answer was released, and another projector may
+/// already accept writes to it.
+pub fn covers_owned_vbuckets(
+    state: &StateContext,
+    projector: NodeId,
+    told: (BucketId, &VbucketSet),
+) -> bool {
     let (bucket, kept) = told;
     let Some(known) = state.bucket(bucket) else { return true };
     let owned = known.info.assignment.owned_by(projector);
     owned.iter().all(|vbucket| kept.contains(vbucket))
 }
 
-/// A place that an epoch must cover.
+/// A place in a bucket's history, as a projector has reported it, that an epoch must cover.
 #[derive(Debug)]
 pub struct WantedPlace {
     /// The bucket that the place belongs to.
     pub bucket: BucketId,
     /// The place itself.
     pub place: SourcePlace,
-    /// The fingerprint of the bucket's known history at the time of the projector's report.
+    /// The fingerprint of the history that the state knew when the projector reported the place.
     known_history: u64,
 }
 
@@ -72,7 +80,7 @@ pub enum WantedProgress {
     Waits,
     /// No epoch covers the place, and the source has a history that the state does not know yet.
     WaitsForHistory,
-    /// The bucket is being rolled back: no epoch is published.
+    /// The bucket is being rolled back, so no epoch is published.
     Frozen,
 }
 
@@ -85,8 +93,9 @@ impl WantedPlace {
         Self { bucket, place, known_history: history.unwrap_or_default() }
     }
 
-    /// Returns how far an epoch covers the place. A history that has changed since the report is at
-    /// least as new as the place, so a position outside of it is lost, and no caller waits for it.
+    /// Returns whether an epoch covers the place. If the known history has changed since the
+    /// report, it is at least as new as the place. A position that the changed history lacks is
+    /// then lost, and no caller waits for it.
     pub fn progress(&self, state: &StateContext) -> WantedProgress {
         let Some(known) = state.bucket(self.bucket) else { return WantedProgress::Covered };
         if known.info.readable_from().is_none() {

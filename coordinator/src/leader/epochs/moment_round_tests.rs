@@ -63,8 +63,8 @@ fn a_place_is_covered_once_an_epoch_reaches_it_in_its_history() {
 fn a_vbucket_that_a_projector_has_released_leaves_its_answer_open() {
     let state = with_bucket();
     let mut kept = VbucketSet::all(state.bucket(BUCKET).unwrap().info.vbuckets);
-    assert!(is_whole(&state, PROJECTOR, (BUCKET, &kept)));
+    assert!(covers_owned_vbuckets(&state, PROJECTOR, (BUCKET, &kept)));
     kept.remove(VbucketId(1));
-    assert!(!is_whole(&state, PROJECTOR, (BUCKET, &kept)));
-    assert!(is_whole(&state, NodeId(11), (BUCKET, &kept)), "it owns none of them");
+    assert!(!covers_owned_vbuckets(&state, PROJECTOR, (BUCKET, &kept)));
+    assert!(covers_owned_vbuckets(&state, NodeId(11), (BUCKET, &kept)), "it owns none of them");
 }

@@ -1,5 +1,5 @@
-//! Advances rollbacks from stage to stage, as the reports of sources and indexers allow
-//! ([`crate::leader::epochs::sources`] collects the former).
+//! Plans the steps of rollbacks, from stage to stage, as the reports of sources and indexers
+//! allow. [`crate::leader::epochs::sources`] collects the reports of the sources.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use proto::model::rollback::{RollbackStage, RollbackStep};
 use proto::rpc::command::{Command, Rollback};
 
 use crate::leader::epochs::sources::Sources;
-use crate::leader::epochs::stability::Stability;
+use crate::leader::epochs::stability::EpochCutChooser;
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::leader::plan::Plan;
 use crate::state::{BucketView, StateContext};
@@ -22,7 +22,7 @@ impl Sources {
         &mut self,
         state: &StateContext,
         heartbeats: &Heartbeats,
-        stability: &mut Stability,
+        stability: &mut EpochCutChooser,
         now_ms: u64,
         plan: &mut Plan,
     ) {
@@ -38,7 +38,7 @@ impl Sources {
             if self.note_stage(id, stage) {
                 // The lost positions are among these cuts. A source that began no branch continues the same history,
                 // so the history does not show it.
-                stability.forget(id);
+                stability.drop_closed_cuts(id);
             }
             self.drop_expired(id, bucket, stage);
             self.drop_lost_cuts(stability, id, bucket);
@@ -48,7 +48,8 @@ impl Sources {
         }
     }
 
-    /// Schedules a query of the source if its last answer reports a loss and may be late.
+    /// Drops the source's last answer and schedules another query, if the answer reports a loss
+    /// but may be too old to prove one.
     fn drop_expired(&mut self, id: BucketId, bucket: BucketView<'_>, stage: Option<RollbackStage>) {
         let Some((_, history)) = self.histories.get(&id) else { return };
         let tells_loss = match stage {
@@ -57,34 +58,42 @@ impl Sources {
             Some(_) => false,
         };
         // Reports of other projectors do not make the answer late.
-        let lacking = owners_of_lacking(bucket, history, &bucket.epochs.last().cut);
+        let lacking = owners_lacking_cut_part(bucket, history, &bucket.epochs.last().cut);
         if tells_loss && !self.is_fresh(id, &lacking) {
             self.histories.remove(&id);
             self.suspects.insert(id);
         }
     }
 
-    /// Drops the closed cuts of a bucket whose source has lost a part of the newest cut without a
-    /// change of its history. A joint commit may hold that cut for long, and no report would count
-    /// in the meantime.
-    fn drop_lost_cuts(&self, stability: &mut Stability, id: BucketId, bucket: BucketView<'_>) {
+    /// Drops the closed cuts of a bucket whose source has lost a part of the newest cut, although
+    /// its history shows no new branch. Otherwise a joint commit could delay that cut for long,
+    /// and all reports below it would be ignored meanwhile.
+    fn drop_lost_cuts(
+        &self,
+        stability: &mut EpochCutChooser,
+        id: BucketId,
+        bucket: BucketView<'_>,
+    ) {
         let Some((_, history)) = self.histories.get(&id) else { return };
-        let Some(newest) = stability.newest(id).filter(|_| history.logs == *bucket.logs) else {
+        let Some(newest) = stability.newest_closed_cut(id).filter(|_| history.logs == *bucket.logs)
+        else {
             return;
         };
-        let lacking = owners_of_lacking(bucket, history, newest);
+        let lacking = owners_lacking_cut_part(bucket, history, newest);
         if !lacking.is_empty() && self.is_fresh(id, &lacking) {
-            stability.forget(id);
+            stability.drop_closed_cuts(id);
         }
     }
 
-    /// Removes an answer that agrees with the state, so that the source's reports count. The end in
-    /// the answer is not a closed cut: only SYNC names the commits before a cut.
-    fn take_answer(&mut self, bucket: BucketId) {
+    /// Removes a source's answer that agrees with the state, so that the source's reports count.
+    /// The end in the answer is not a closed cut: only SYNC names the commits before a cut.
+    fn remove_agreeing_answer(&mut self, bucket: BucketId) {
         self.compared.insert(bucket);
         self.histories.remove(&bucket);
     }
 
+    /// Returns the next step of the rollback of a bucket, or the step that compares the source's
+    /// answer with the state.
     fn next_step(
         &mut self,
         state: &StateContext,
@@ -96,7 +105,7 @@ impl Sources {
         let rollback = bucket.info.rollback.as_ref();
         let stage = rollback.map(|rollback| rollback.stage);
         if let Some((_, history)) = self.histories.get(&id) {
-            if is_stale(state, bucket, stage, history) {
+            if is_stale_answer(state, bucket, stage, history) {
                 self.histories.remove(&id);
                 self.suspects.insert(id);
                 return None;
@@ -110,7 +119,7 @@ impl Sources {
             if !agrees {
                 return Some(RollbackStep::Compare(history.clone()));
             }
-            self.take_answer(id);
+            self.remove_agreeing_answer(id);
         } else if stage == Some(RollbackStage::Started) {
             self.suspects.insert(id);
             return None;
@@ -128,8 +137,12 @@ impl Sources {
     }
 }
 
-/// Returns the owners of the vbuckets in which a source's answer lacks a part of a cut.
-fn owners_of_lacking(bucket: BucketView<'_>, history: &SourceHistory, cut: &Cut) -> Vec<NodeId> {
+/// Returns the projectors whose vbuckets, in a source's answer, lack a part of a cut.
+fn owners_lacking_cut_part(
+    bucket: BucketView<'_>,
+    history: &SourceHistory,
+    cut: &Cut,
+) -> Vec<NodeId> {
     let is_lacking = |(vbucket, at): &(VbucketId, Position)| {
         history.durable.get(*vbucket).seqno < at.seqno || !history.logs.includes(*vbucket, *at)
     };
@@ -137,10 +150,10 @@ fn owners_of_lacking(bucket: BucketView<'_>, history: &SourceHistory, cut: &Cut)
     lacking.filter_map(|(vbucket, _)| bucket.info.assignment.owner(vbucket)).collect()
 }
 
-/// Returns true if an answer is from an earlier process of the projector that has the only copy of
-/// the bucket. The present process was compared when it began to serve (`Command::OpenSource`), and
-/// has lost nothing since.
-fn is_stale(
+/// Returns true if an answer is too old to count, because an earlier process of the projector
+/// that has the only copy of the bucket gave it. The present process was compared when it began
+/// to serve (`Command::OpenSource`), and has lost nothing since.
+fn is_stale_answer(
     state: &StateContext,
     bucket: BucketView<'_>,
     stage: Option<RollbackStage>,
@@ -155,7 +168,7 @@ fn is_stale(
     }
 }
 
-/// Returns true if each live indexer with slices of the bucket has applied the epoch.
+/// Returns true if each indexer with slices of the bucket has applied the epoch, or is silent.
 fn have_applied(
     state: &StateContext,
     heartbeats: &Heartbeats,

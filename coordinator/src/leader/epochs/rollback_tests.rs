@@ -51,14 +51,14 @@ impl World {
 
     fn sync(&mut self, cut: Cut) {
         let told = BucketReport::new(BUCKET, VbucketSet::all(2), cut);
-        self.leader.sync(&self.state, NodeId(10), told, self.now_ms).unwrap();
+        self.leader.record_sync_report(&self.state, NodeId(10), told, self.now_ms).unwrap();
     }
 
     /// Delivers SYNC of a projector that owns one vbucket.
     fn sync_of(&mut self, vbucket: u16, cut: Cut) {
         let kept = [VbucketId(vbucket)].into_iter().collect();
         let told = BucketReport::new(BUCKET, kept, cut);
-        self.leader.sync(&self.state, NodeId(10), told, self.now_ms).unwrap();
+        self.leader.record_sync_report(&self.state, NodeId(10), told, self.now_ms).unwrap();
     }
 
     /// Plans and carries plans out until nothing is left to do; returns the number of rounds.

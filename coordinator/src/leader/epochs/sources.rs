@@ -1,21 +1,28 @@
-//! The leader's knowledge of the sources' histories, and the queries that it is built from.
+//! The leader's knowledge of the sources' histories, and the queries by which it learns them.
+//! (The source of a bucket is where its mutations come from; its projectors report for it.)
 //!
-//! SYNC reports positions only. A source is *queried* when a position is not in the bucket's known history or lies
-//! before the last epoch. It is also queried when nothing was reported for a while, and at the beginning of each
-//! term. The answer has the failover logs and the end of the history, both of one moment. A command
-//! ([`proto::model::rollback::RollbackStep::Compare`]) compares the answer with the state. The source's positions
-//! count only when both agree.
+//! The projectors' regular reports (SYNC) contain positions only. A source is *queried* when a
+//! reported position is not in the bucket's known history or lies before the last epoch. It is
+//! also queried when nothing was reported for a while, and at the beginning of each term. The
+//! answer has the failover logs and the end of the history, both of one moment. A command
+//! ([`proto::model::rollback::RollbackStep::Compare`]) compares the answer with the state. The
+//! source's positions count only when both agree.
 //!
-//! An answer may be late: it lacks what SYNC reported and what epochs covered since the query. That is not a loss. So
-//! an answer that lacks part of the last epoch counts only if its query began after the last SYNC. After a loss, the
-//! surviving history is the answer to a query that began after epochs ceased to be published.
+//! An answer may be late: it lacks the positions that SYNC has reported and epochs have covered
+//! since the query. That is not a loss. So an answer that lacks part of the last epoch counts
+//! only if its query began after the last SYNC. After a loss, only the answer to a query that
+//! began after epochs ceased to be published shows the surviving history.
 //!
-//! Positions are comparable only within one history, so a change of the history drops the closed cuts of the old one.
-//! A source may also lose its end without beginning a branch (a pushed source, whose producer numbers the mutations).
-//! The lost positions then look valid in its history. So the beginning of a rollback drops all closed cuts, and none
-//! is collected while the rollback lasts. A branch, or the loss of an end that no epoch covers, makes the next reports lie below the newest closed
-//! cut. Such reports do not count, so the source is queried, and an answer with the known history that lacks part of that cut drops all
-//! closed cuts: the next reports, which are complete, fill them again.
+//! Positions are comparable only within one history, so a change of the history drops the closed
+//! cuts of the old one. (A closed cut splits no transaction; the next epoch ends at one.) A
+//! source may also lose its end without beginning a branch (a pushed source, whose producer
+//! numbers the mutations). The lost positions then look valid in its history. So the beginning of
+//! a rollback drops all closed cuts, and none is collected while the rollback lasts.
+//!
+//! After a new branch, or after the loss of an end that no epoch covers, the next reports lie
+//! below the newest closed cut. Such reports do not count, so the source is queried. If the
+//! answer has the known history and lacks part of that cut, all closed cuts are dropped. The next
+//! reports, which are complete, provide new ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,39 +35,43 @@ use proto::model::ids::{BucketId, NodeId};
 use proto::model::rollback::RollbackStage;
 use proto::rpc::api::BucketReport;
 
-use crate::leader::epochs::stability::Stability;
+use crate::leader::epochs::stability::EpochCutChooser;
 use crate::state::{BucketView, StateContext};
 
 /// The time without reports, in ms, after which a bucket is queried.
 pub(in crate::leader) const SYNC_SILENCE_MS: u64 = 1_000;
 
-/// The interval between two queries of a suspect bucket, in ms.
+/// The interval between two queries of a source that must be queried at once, in ms.
 const QUERY_EVERY_MS: u64 = 20;
 
-/// The leader's knowledge of the sources.
+/// The leader's knowledge of the sources' histories, and of the queries that are due.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct Sources {
-    /// The last answer of each source until the state agrees with it, and the query that it answers.
+    /// The last answer of each source with the query that it answers. It is removed once the
+    /// state agrees with it.
     pub(in crate::leader) histories: BTreeMap<BucketId, (HistoryQuery, SourceHistory)>,
-    /// The number of the last query or of the last event that makes earlier answers late.
+    /// A counter of queries and of the events that make earlier answers late. The order of its
+    /// numbers shows which answers are late.
     pub(in crate::leader) sequence: u64,
-    /// Answers to queries before this number do not prove a loss.
+    /// The number of the event, by bucket, that made earlier answers late: they do not prove a
+    /// loss.
     pub(in crate::leader) fresh_from: BTreeMap<BucketId, u64>,
-    /// Like `fresh_from`, but for the vbuckets of one projector.
+    /// The number of the event that made earlier answers late for the vbuckets of one projector
+    /// only.
     pub(in crate::leader) fresh_from_projector: BTreeMap<(BucketId, NodeId), u64>,
     /// The buckets whose rollback has reached the stage `started`.
     pub(in crate::leader) started: BTreeSet<BucketId>,
-    /// Buckets to query now.
+    /// The buckets whose sources must be queried at once.
     pub(in crate::leader) suspects: BTreeSet<BucketId>,
-    /// The time of the last report of each projector on a bucket, or of the last query.
+    /// The time at which each projector last reported on a bucket, or was queried about it.
     pub(in crate::leader) reported_ms: BTreeMap<(BucketId, NodeId), u64>,
     /// Buckets whose source was queried in this term and agreed with the state.
     pub(in crate::leader) compared: BTreeSet<BucketId>,
-    /// The history to which the closed cuts of a bucket belong.
+    /// The failover logs of the history to which the closed cuts of a bucket belong.
     pub(in crate::leader) logs: BTreeMap<BucketId, Arc<FailoverLogs>>,
 }
 
-/// The time of a query: the leader's term, and a number that grows.
+/// The identity of a query: the leader's term, and a number that grows with each query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryQuery {
     pub(in crate::leader) term: u64,
@@ -68,13 +79,13 @@ pub struct HistoryQuery {
 }
 
 impl Sources {
-    /// Makes answers to earlier queries count as late.
+    /// Makes all answers to earlier queries count as late, so that they do not prove a loss.
     pub(in crate::leader) fn expire_answers(&mut self, bucket: BucketId) {
         self.sequence += 1;
         self.fresh_from.insert(bucket, self.sequence);
     }
 
-    /// Makes answers to earlier queries count as late for the vbuckets of one projector.
+    /// Makes all answers to earlier queries count as late for the vbuckets of one projector.
     pub(in crate::leader) fn expire_answers_of(&mut self, bucket: BucketId, projector: NodeId) {
         self.sequence += 1;
         self.fresh_from_projector.insert((bucket, projector), self.sequence);
@@ -89,8 +100,8 @@ impl Sources {
         self.histories.get(&bucket).is_some_and(|(asked, _)| asked.sequence > from)
     }
 
-    /// Records the stage of a bucket's rollback, and returns true if the rollback begins. From then on only answers to
-    /// later queries show what survived.
+    /// Records the stage of a bucket's rollback, and returns true if the rollback begins. From
+    /// its beginning on, only answers to later queries show which mutations the source still has.
     pub(in crate::leader) fn note_stage(
         &mut self,
         bucket: BucketId,
@@ -107,17 +118,18 @@ impl Sources {
         begins
     }
 
-    /// Starts a query of a source's history.
+    /// Returns the identity of a query of a source's history that begins now.
     pub(in crate::leader) fn begin_query(&mut self, term: u64) -> HistoryQuery {
         self.sequence += 1;
         HistoryQuery { term, sequence: self.sequence }
     }
 
-    /// Handles SYNC: the durable history of a bucket reaches a cut in the vbuckets that the projector owns. Reports
-    /// about dropped buckets are ignored; the projector will see the drop in the catalog.
-    pub(in crate::leader) fn sync(
+    /// Handles SYNC: records the end of the durable history of a bucket, in the vbuckets that the
+    /// projector owns. Ignores reports about dropped buckets; the projector will see the drop in
+    /// the catalog.
+    pub(in crate::leader) fn record_sync_report(
         &mut self,
-        stability: &mut Stability,
+        stability: &mut EpochCutChooser,
         state: &StateContext,
         projector: NodeId,
         report: BucketReport,
@@ -125,7 +137,7 @@ impl Sources {
     ) -> Result<()> {
         let BucketReport { bucket, mut kept, cut, open, before } = report;
         let Some(known) = state.bucket(bucket) else { return Ok(()) };
-        if !known.info.source.reports() {
+        if !known.info.source.reports_position() {
             return Ok(());
         }
         if known.info.source == SourceKind::Push {
@@ -148,7 +160,7 @@ impl Sources {
                 return Ok(());
             }
             self.reset_on_new_history(stability, known);
-            let newest = stability.newest(bucket).unwrap_or(last);
+            let newest = stability.newest_closed_cut(bucket).unwrap_or(last);
             if kept.iter().any(|vbucket| cut.get(vbucket).seqno < newest.get(vbucket).seqno) {
                 // A newer report has overtaken this one, or the projector has lost what it had reported. If this continues, the projector
                 // counts as silent, and a query shows what it has.
@@ -169,8 +181,8 @@ impl Sources {
         // cuts come first. A cut that an epoch covers is ignored.
         let mut is_newest = false;
         for cut in before.into_iter().filter(|cut| cut.vbuckets() == last.vbuckets()).chain([cut]) {
-            let newest = stability.newest(bucket).unwrap_or(last);
-            let whole = newest.with_of(&kept, &cut);
+            let newest = stability.newest_closed_cut(bucket).unwrap_or(last);
+            let whole = newest.with_vbuckets_of(&kept, &cut);
             // The last epoch may belong to a history whose loss is not known yet. Then a query returns the positions of
             // the other vbuckets.
             let stands = known.logs.includes_cut(&whole);
@@ -202,7 +214,8 @@ impl Sources {
 
     /// Returns true if the source of each bucket was compared with the state in this term.
     pub(in crate::leader) fn all_compared(&self, state: &StateContext) -> bool {
-        let mut reporting = state.buckets().filter(|(_, bucket)| bucket.info.source.reports());
+        let mut reporting =
+            state.buckets().filter(|(_, bucket)| bucket.info.source.reports_position());
         reporting.all(|(id, _)| self.compared.contains(&id))
     }
 
@@ -211,9 +224,10 @@ impl Sources {
         !self.suspects.is_empty()
     }
 
+    /// Adds a cut to the closed cuts of a bucket. Returns true if it is the newest one.
     pub(in crate::leader) fn report_cut(
         &mut self,
-        stability: &mut Stability,
+        stability: &mut EpochCutChooser,
         known: BucketView<'_>,
         cut: Cut,
     ) -> Result<bool> {
@@ -221,21 +235,21 @@ impl Sources {
         stability.report(known.info.id, cut, &known.epochs.last().cut)
     }
 
-    /// Drops the closed cuts of a bucket if its history has changed.
+    /// Drops the closed cuts of a bucket if its history has changed since they were reported.
     pub(in crate::leader) fn reset_on_new_history(
         &mut self,
-        stability: &mut Stability,
+        stability: &mut EpochCutChooser,
         known: BucketView<'_>,
     ) {
         let id = known.info.id;
         if self.logs.get(&id).is_none_or(|logs| logs != known.logs) {
-            stability.forget(id);
+            stability.drop_closed_cuts(id);
             self.logs.insert(id, Arc::clone(known.logs));
         }
     }
 
-    /// Returns the buckets whose sources are due for a query. A new leader has no reports, and an
-    /// idle source sends none.
+    /// Returns the buckets whose sources must be queried: suspect ones, and those without recent
+    /// reports. A new leader has no reports, and an idle source sends none.
     pub(in crate::leader) fn queries_due(
         &mut self,
         state: &StateContext,
@@ -244,7 +258,7 @@ impl Sources {
         self.reported_ms.retain(|(bucket, _), _| state.bucket(*bucket).is_some());
         self.suspects.retain(|bucket| state.bucket(*bucket).is_some());
         let mut found = Vec::new();
-        for (id, bucket) in state.buckets().filter(|(_, b)| b.info.source.reports()) {
+        for (id, bucket) in state.buckets().filter(|(_, b)| b.info.source.reports_position()) {
             let pause_ms = match self.suspects.contains(&id) {
                 true => QUERY_EVERY_MS,
                 false => SYNC_SILENCE_MS,

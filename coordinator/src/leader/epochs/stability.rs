@@ -1,26 +1,26 @@
 //! Chooses the cut that the next epoch ends at.
 //!
-//! SYNC reports participant-closed cuts: no statement and no transaction has mutations on both
-//! sides of one. The leader keeps them, oldest first, until an epoch covers them. It promotes the
-//! newest, so that the epoch holds everything that is known to be durable. Two things change the
-//! choice:
+//! The projectors' reports (SYNC) contain participant-closed cuts: no statement and no
+//! transaction has mutations on both sides of one. The leader keeps them, oldest first, until an
+//! epoch covers them. It promotes the newest, so that the epoch contains everything that is known
+//! to be durable. Two things change the choice:
 //!
-//! - *A slow indexer.* While some indexer's queue is more than half full, epochs that slow indexers
-//!   cannot apply would only make scans wait. (The size of a queue counts up to the limit at which
-//!   a stream pauses.) Then the mean of the indexers' high watermarks bounds the choice. The bound
-//!   moves towards the fastest indexer as the queues fill, because a fast indexer holds in memory
-//!   what it may not apply yet. The leader promotes the largest closed cut within the bound, or
-//!   waits for a while if there is none.
+//! - *A slow indexer.* While some indexer's queue is more than half full, epochs that slow
+//!   indexers cannot apply would only make scans wait. (The size of a queue counts up to the
+//!   limit at which a stream pauses.) Then the mean of the indexers' high watermarks bounds the
+//!   choice. The bound moves towards the fastest indexer as the queues fill, because a fast
+//!   indexer holds in memory what it may not apply yet. The leader promotes the largest closed
+//!   cut within the bound, or waits for a while if there is none.
 //! - *A waiting scan.* The cut that a scan waits for is promoted as soon as SYNC has reported it.
 //!
 //! A commit of several parts ([`crate::leader::copies::keep_whole`]) may move a chosen cut back,
-//! perhaps to the last epoch. Then the bucket waits as for a slow indexer, and its waiting time is
-//! not reset ([`Stability::hold`]). So the newest cut is chosen in the end, although an older cut
-//! within the bound would be chosen again and again, and would always be moved back.
+//! perhaps to the last epoch. Then the bucket waits as for a slow indexer, and its waiting time
+//! is not reset ([`EpochCutChooser::hold`]). So the newest cut is chosen in the end. Otherwise an older
+//! cut within the bound would be chosen again and again, and would always be moved back.
 //!
-//! The state of this module is the leader's own. It is empty after a change of leader, and the
-//! projectors' next reports, which are complete, fill it again. All cuts of a bucket lie in one
-//! history ([`crate::leader::epochs::sources`]).
+//! Only the leader has this information. It is lost with a change of leader, and the projectors'
+//! next reports, which are complete, provide it again. All cuts of a bucket lie in one history
+//! ([`crate::leader::epochs::sources`]).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -34,51 +34,55 @@ use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
 use proto::{Error, ErrorCode, Result};
 
 use crate::leader::copies::open_commits::OpenCommits;
-use crate::state::epochs::history::advance;
+use crate::state::epochs::history::advanced_positions;
 
-/// The limit of closed cuts per bucket. Beyond it every second cut is dropped.
+/// The limit of closed cuts per bucket that wait for an epoch. Beyond it every second cut is
+/// dropped.
 const CLOSED_MAX: usize = 64;
-/// The longest delay of an epoch because of slow indexers, in ms.
+/// The longest delay of an epoch for the sake of slow indexers, in ms.
 const HOLD_MS_MAX: u64 = 500;
 
-/// The cuts that SYNC reported, and the callers that wait for an epoch.
+/// The closed cuts that the projectors reported (SYNC) and that no epoch covers yet, and the
+/// callers that wait for an epoch. A closed cut splits no statement and no transaction.
 #[derive(Debug, Default)]
-pub struct Stability {
+pub struct EpochCutChooser {
     buckets: BTreeMap<BucketId, ClosedCuts>,
     waiters: BTreeMap<u64, (BucketId, Cut)>,
     last_waiter: u64,
-    /// The number of epochs of each bucket that were chosen beyond the bound of slow indexers,
-    /// after a wait of [`HOLD_MS_MAX`].
+    /// The number of epochs of each bucket that slow indexers could not delay any longer: they
+    /// were chosen beyond the bound after a wait of [`HOLD_MS_MAX`].
     past_slow: BTreeMap<BucketId, u64>,
 }
 
+/// The closed cuts of a bucket that no epoch covers yet, and its open commits.
 #[derive(Debug, Default)]
 struct ClosedCuts {
-    /// The closed cuts, ascending; no epoch covers any of them.
+    /// The closed cuts (which split no statement and no transaction), ascending; no epoch covers
+    /// any of them.
     cuts: VecDeque<Cut>,
     held_since_ms: Option<u64>,
-    /// True if the last choice exceeded the bound of slow indexers.
+    /// True if the last choice exceeded the bound of slow indexers, because the wait had ended.
     is_past_slow: bool,
     /// The open commits, as the newest reports contain them.
     open: OpenCommits,
 }
 
-/// The decision for a bucket.
+/// The decision about the next epoch of a bucket.
 #[derive(Debug, PartialEq)]
-pub enum Choice {
-    /// There is nothing new.
+pub enum CutChoice {
+    /// There is no new cut to promote.
     Nothing,
-    /// Wait, to give slow indexers time.
+    /// Promote nothing yet, to give slow indexers time.
     Hold,
     /// Promote this cut at the next tick.
     Promote(Cut),
-    /// Promote this cut now, because a caller waits for it.
+    /// Promote this cut without waiting for the tick, because a caller waits for it.
     PromoteNow(Cut),
 }
 
-impl Stability {
-    /// Handles SYNC: the durable history of a bucket reaches `cut`. `published` is the cut of its last epoch. Returns false if a newer
-    /// report has overtaken this one.
+impl EpochCutChooser {
+    /// Records a report of SYNC: the durable history of a bucket reaches `cut`. `published` is
+    /// the cut of its last epoch. Returns false if a newer report has overtaken this one.
     pub fn report(&mut self, bucket: BucketId, cut: Cut, published: &Cut) -> Result<bool> {
         if cut.vbuckets() != published.vbuckets() {
             return Err(Error::new(
@@ -93,7 +97,7 @@ impl Stability {
         let closed = self.buckets.entry(bucket).or_default();
         let newest = closed.cuts.back().unwrap_or(published);
         let overtaken = cut.iter().any(|(v, position)| position.seqno < newest.get(v).seqno);
-        if overtaken || advance(newest, &cut).is_empty() {
+        if overtaken || advanced_positions(newest, &cut).is_empty() {
             return Ok(!overtaken);
         }
         closed.cuts.push_back(cut);
@@ -109,8 +113,8 @@ impl Stability {
         Ok(true)
     }
 
-    /// Records the open commits of a bucket that have a part in the vbuckets of a projector, up to
-    /// its newest closed cut.
+    /// Records the open commits that a projector has reported for its vbuckets `kept`, up to the
+    /// bucket's newest closed cut.
     pub fn set_open(
         &mut self,
         bucket: BucketId,
@@ -122,7 +126,7 @@ impl Stability {
     }
 
     /// Returns the open commits of a bucket.
-    pub(in crate::leader) fn open(&self, bucket: BucketId) -> Option<&OpenCommits> {
+    pub(in crate::leader) fn open_commits(&self, bucket: BucketId) -> Option<&OpenCommits> {
         self.buckets.get(&bucket).map(|closed| &closed.open)
     }
 
@@ -131,18 +135,20 @@ impl Stability {
         self.buckets.values().any(|closed| closed.open.joint().next().is_some())
     }
 
-    /// Iterates over the closed cuts of a bucket that no epoch covers, ascending.
-    pub fn closed(&self, bucket: BucketId) -> impl DoubleEndedIterator<Item = &Cut> {
+    /// Iterates over the closed cuts of a bucket (those that split no transaction) that no epoch
+    /// covers, ascending.
+    pub fn closed_cuts(&self, bucket: BucketId) -> impl DoubleEndedIterator<Item = &Cut> {
         self.buckets.get(&bucket).into_iter().flat_map(|closed| &closed.cuts)
     }
 
-    /// Returns the newest closed cut that no epoch covers.
-    pub fn newest(&self, bucket: BucketId) -> Option<&Cut> {
+    /// Returns the newest closed cut of a bucket (one that splits no transaction) that no epoch
+    /// covers.
+    pub fn newest_closed_cut(&self, bucket: BucketId) -> Option<&Cut> {
         self.buckets.get(&bucket)?.cuts.back()
     }
 
     /// Registers a caller that waits for an epoch that covers the cut, until
-    /// [`Stability::remove_waiter`]. Returns the number of the waiter.
+    /// [`EpochCutChooser::remove_waiter`]. Returns the number of the waiter.
     pub fn add_waiter(&mut self, bucket: BucketId, cut: Cut) -> u64 {
         self.last_waiter += 1;
         self.waiters.insert(self.last_waiter, (bucket, cut));
@@ -159,13 +165,14 @@ impl Stability {
         !self.waiters.is_empty()
     }
 
-    /// Returns true if a caller waits for a place that an epoch with this cut would cover.
+    /// Returns true if a caller waits for a cut of the bucket that `cut` covers and `published`,
+    /// the cut of the last epoch, does not cover.
     pub fn awaits(&self, bucket: BucketId, published: &Cut, cut: &Cut) -> bool {
         awaits(&self.waiters, bucket, (published, cut))
     }
 
-    /// Drops the cuts of a bucket whose history has changed.
-    pub fn forget(&mut self, bucket: BucketId) {
+    /// Drops the closed cuts of a bucket, because its history has changed.
+    pub fn drop_closed_cuts(&mut self, bucket: BucketId) {
         self.buckets.remove(&bucket);
     }
 
@@ -175,38 +182,40 @@ impl Stability {
         self.past_slow.retain(|bucket, _| exists(*bucket));
     }
 
-    /// Returns the decision for a bucket, given the cut of its last epoch and the progress of its
-    /// indexers.
+    /// Chooses the cut of a bucket's next epoch, given the cut of its last epoch and the progress
+    /// of its indexers.
     pub fn choose(
         &mut self,
         bucket: BucketId,
         published: &Cut,
         indexers: &[&BucketProgress],
         now_ms: u64,
-    ) -> Choice {
-        let Some(closed) = self.buckets.get_mut(&bucket) else { return Choice::Nothing };
+    ) -> CutChoice {
+        let Some(closed) = self.buckets.get_mut(&bucket) else { return CutChoice::Nothing };
         closed.is_past_slow = false;
-        while closed.cuts.front().is_some_and(|cut| advance(published, cut).is_empty()) {
+        while closed.cuts.front().is_some_and(|cut| advanced_positions(published, cut).is_empty()) {
             closed.cuts.pop_front();
         }
         let Some(newest) = closed.cuts.back() else {
             closed.held_since_ms = None;
-            return Choice::Nothing;
+            return CutChoice::Nothing;
         };
         if plant::is(Plant::StatementSplit)
             && let [first, _, ..] = newest.delta_from(published)[..]
         {
-            return Choice::PromoteNow(published.with(&[first]));
+            return CutChoice::PromoteNow(published.with(&[first]));
         }
         if awaits(&self.waiters, bucket, (published, newest)) {
-            return Choice::PromoteNow(newest.clone());
+            return CutChoice::PromoteNow(newest.clone());
         }
-        let Some(bound) = bound(newest, indexers) else { return Choice::Promote(newest.clone()) };
+        let Some(bound) = slow_indexer_bound(newest, indexers) else {
+            return CutChoice::Promote(newest.clone());
+        };
         tracing::debug!(%bucket, "slow indexers bound the next epoch");
         let has_waited = |since_ms: u64| now_ms.saturating_sub(since_ms) >= HOLD_MS_MAX;
         if closed.held_since_ms.is_some_and(has_waited) {
             closed.is_past_slow = true;
-            return Choice::Promote(newest.clone());
+            return CutChoice::Promote(newest.clone());
         }
         let within = |cut: &&Cut| {
             cut.iter().zip(&bound).all(|((v, position), seqno_max)| {
@@ -214,21 +223,22 @@ impl Stability {
             })
         };
         if let Some(cut) = closed.cuts.iter().rev().find(within) {
-            return Choice::Promote(cut.clone());
+            return CutChoice::Promote(cut.clone());
         }
         closed.held_since_ms.get_or_insert(now_ms);
-        Choice::Hold
+        CutChoice::Hold
     }
 
-    /// Records that the cut chosen for a bucket has moved back to its last epoch.
-    pub fn hold(&mut self, bucket: BucketId, now_ms: u64) {
+    /// Records that a bucket gets no epoch now, because the cut chosen for it has moved back to
+    /// its last epoch. Its waiting time begins, unless it is running.
+    pub fn begin_wait(&mut self, bucket: BucketId, now_ms: u64) {
         if let Some(closed) = self.buckets.get_mut(&bucket) {
             closed.held_since_ms.get_or_insert(now_ms);
         }
     }
 
-    /// Records that a bucket gets an epoch.
-    pub fn end_hold(&mut self, bucket: BucketId) {
+    /// Records that a bucket gets an epoch, which ends its waiting time.
+    pub fn end_wait(&mut self, bucket: BucketId) {
         if let Some(closed) = self.buckets.get_mut(&bucket) {
             closed.held_since_ms = None;
             if std::mem::take(&mut closed.is_past_slow) {
@@ -237,14 +247,15 @@ impl Stability {
         }
     }
 
-    /// Returns for each bucket the number of epochs in this term that were published without
-    /// waiting any longer for slow indexers.
-    pub fn past_slow(&self) -> Vec<(BucketId, u64)> {
+    /// Returns for each bucket the number of epochs in this term that slow indexers could not
+    /// delay any longer.
+    pub fn epochs_past_slow_indexers(&self) -> Vec<(BucketId, u64)> {
         self.past_slow.iter().map(|(bucket, count)| (*bucket, *count)).collect()
     }
 }
 
-/// Returns true if some caller waits for a place that `cut` covers and `published` does not.
+/// Returns true if some caller waits for a cut of the bucket that `cut` covers and `published`
+/// does not.
 fn awaits(
     waiters: &BTreeMap<u64, (BucketId, Cut)>,
     bucket: BucketId,
@@ -256,9 +267,9 @@ fn awaits(
     waiters.values().any(is_reached)
 }
 
-/// Returns for each vbucket the largest seqno that the next epoch may have with regard to slow
-/// indexers; `None` if no indexer is slow.
-fn bound(newest: &Cut, indexers: &[&BucketProgress]) -> Option<Vec<u64>> {
+/// Returns for each vbucket the largest seqno that the next epoch may have, so that slow indexers
+/// can follow; `None` if no indexer is slow.
+fn slow_indexer_bound(newest: &Cut, indexers: &[&BucketProgress]) -> Option<Vec<u64>> {
     // A stream pauses at this limit beyond the newest epoch. Half of an indexer's own limit, which is larger by default,
     // would never be reached.
     let room =

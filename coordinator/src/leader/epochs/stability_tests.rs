@@ -21,8 +21,8 @@ fn indexer(seqnos: [u64; 2], queue_percent: u64) -> BucketProgress {
     }
 }
 
-fn told(cuts: &[[u64; 2]]) -> Stability {
-    let mut stability = Stability::default();
+fn told(cuts: &[[u64; 2]]) -> EpochCutChooser {
+    let mut stability = EpochCutChooser::default();
     for seqnos in cuts {
         stability.report(BUCKET, cut(*seqnos), &Cut::zero(2)).unwrap();
     }
@@ -33,14 +33,15 @@ fn told(cuts: &[[u64; 2]]) -> Stability {
 fn the_newest_closed_cut_is_promoted_once() {
     let mut stability = told(&[[1, 0], [4, 4], [3, 4]]);
     let choice = stability.choose(BUCKET, &Cut::zero(2), &[], 0);
-    assert_eq!(choice, Choice::Promote(cut([4, 4])), "the third report was overtaken");
-    assert_eq!(stability.choose(BUCKET, &cut([4, 4]), &[], 0), Choice::Nothing);
-    assert_eq!(stability.choose(BucketId(9), &Cut::zero(2), &[], 0), Choice::Nothing);
+    assert_eq!(choice, CutChoice::Promote(cut([4, 4])), "the third report was overtaken");
+    assert_eq!(stability.choose(BUCKET, &cut([4, 4]), &[], 0), CutChoice::Nothing);
+    assert_eq!(stability.choose(BucketId(9), &Cut::zero(2), &[], 0), CutChoice::Nothing);
 }
 
 #[test]
 fn a_report_of_another_shape_is_refused() {
-    let refused = Stability::default().report(BUCKET, Cut::zero(3), &Cut::zero(2)).unwrap_err();
+    let refused =
+        EpochCutChooser::default().report(BUCKET, Cut::zero(3), &Cut::zero(2)).unwrap_err();
     assert_eq!(refused.code, ErrorCode::InvalidParameter);
 }
 
@@ -48,11 +49,11 @@ fn a_report_of_another_shape_is_refused() {
 fn a_waiter_is_served_at_once_but_only_from_reported_cuts() {
     let mut stability = told(&[[5, 5]]);
     let beyond = stability.add_waiter(BUCKET, cut([6, 5]));
-    assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), Choice::Promote(cut([5, 5])));
+    assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), CutChoice::Promote(cut([5, 5])));
     stability.report(BUCKET, cut([6, 6]), &Cut::zero(2)).unwrap();
-    assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), Choice::PromoteNow(cut([6, 6])));
+    assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), CutChoice::PromoteNow(cut([6, 6])));
     stability.remove_waiter(beyond);
-    assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), Choice::Promote(cut([6, 6])));
+    assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), CutChoice::Promote(cut([6, 6])));
 }
 
 #[test]
@@ -61,10 +62,10 @@ fn slow_indexers_bound_the_choice_to_a_closed_cut() {
     let (fast, slow) = (indexer([8, 8], 0), indexer([2, 2], 60));
     // The mean is 5 and the queues are 30 % full, so the bound is a third of the way up to 8.
     let choice = stability.choose(BUCKET, &Cut::zero(2), &[&fast, &slow], 0);
-    assert_eq!(choice, Choice::Promote(cut([4, 4])));
+    assert_eq!(choice, CutChoice::Promote(cut([4, 4])));
     let (fast, slow) = (indexer([8, 8], 100), indexer([2, 2], 100));
     let choice = stability.choose(BUCKET, &Cut::zero(2), &[&fast, &slow], 0);
-    assert_eq!(choice, Choice::Promote(cut([8, 8])), "full queues must be emptied");
+    assert_eq!(choice, CutChoice::Promote(cut([8, 8])), "full queues must be emptied");
 }
 
 #[test]
@@ -72,17 +73,17 @@ fn slow_indexers_delay_epochs_for_a_limited_time() {
     let mut stability = told(&[[8, 8]]);
     let slow = indexer([2, 2], 60);
     let zero = Cut::zero(2);
-    assert_eq!(stability.choose(BUCKET, &zero, &[&slow], 1000), Choice::Hold);
-    assert_eq!(stability.choose(BUCKET, &zero, &[&slow], 1000 + HOLD_MS_MAX - 1), Choice::Hold);
+    assert_eq!(stability.choose(BUCKET, &zero, &[&slow], 1000), CutChoice::Hold);
+    assert_eq!(stability.choose(BUCKET, &zero, &[&slow], 1000 + HOLD_MS_MAX - 1), CutChoice::Hold);
     let choice = stability.choose(BUCKET, &zero, &[&slow], 1000 + HOLD_MS_MAX);
-    assert_eq!(choice, Choice::Promote(cut([8, 8])));
-    assert_eq!(stability.past_slow(), [], "the cut may still fall");
-    stability.end_hold(BUCKET);
-    assert_eq!(stability.past_slow(), [(BUCKET, 1)]);
+    assert_eq!(choice, CutChoice::Promote(cut([8, 8])));
+    assert_eq!(stability.epochs_past_slow_indexers(), [], "the cut may still fall");
+    stability.end_wait(BUCKET);
+    assert_eq!(stability.epochs_past_slow_indexers(), [(BUCKET, 1)]);
     let want = stability.add_waiter(BUCKET, cut([8, 0]));
-    assert_eq!(stability.choose(BUCKET, &zero, &[&slow], 0), Choice::PromoteNow(cut([8, 8])));
-    stability.end_hold(BUCKET);
-    assert_eq!(stability.past_slow(), [(BUCKET, 1)], "a scan waits for it");
+    assert_eq!(stability.choose(BUCKET, &zero, &[&slow], 0), CutChoice::PromoteNow(cut([8, 8])));
+    stability.end_wait(BUCKET);
+    assert_eq!(stability.epochs_past_slow_indexers(), [(BUCKET, 1)], "a scan waits for it");
     stability.remove_waiter(want);
 }
 
@@ -92,9 +93,9 @@ fn many_reports_are_thinned_and_the_newest_stays() {
     let mut stability = told(&many);
     assert!(stability.buckets[&BUCKET].cuts.len() <= CLOSED_MAX);
     let choice = stability.choose(BUCKET, &Cut::zero(2), &[], 0);
-    assert_eq!(choice, Choice::Promote(cut([1000, 1000])));
+    assert_eq!(choice, CutChoice::Promote(cut([1000, 1000])));
     stability.retain(|_| false);
-    assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), Choice::Nothing);
+    assert_eq!(stability.choose(BUCKET, &Cut::zero(2), &[], 0), CutChoice::Nothing);
 }
 
 #[test]
@@ -104,7 +105,7 @@ fn a_new_branch_at_the_same_seqno_advances() {
     let position = Position { vbuuid: Vbuuid(9), seqno: Seqno(5) };
     branched.set(proto::model::ids::VbucketId(1), position);
     stability.report(BUCKET, branched.clone(), &cut([5, 5])).unwrap();
-    assert_eq!(stability.choose(BUCKET, &cut([5, 5]), &[], 0), Choice::Promote(branched));
+    assert_eq!(stability.choose(BUCKET, &cut([5, 5]), &[], 0), CutChoice::Promote(branched));
 }
 
 #[test]
@@ -119,8 +120,8 @@ fn a_queue_that_its_stream_fills_counts_as_slow_at_default_sizes() {
     let (fast, slow) = (waiting([8, 8], 6 << 20), waiting([2, 2], 0));
     // The mean is 5, and 6 of 16 MiB that the streams can fill lead to 6.
     let choice = stability.choose(BUCKET, &Cut::zero(2), &[&fast, &slow], 0);
-    assert_eq!(choice, Choice::Promote(cut([4, 4])));
+    assert_eq!(choice, CutChoice::Promote(cut([4, 4])));
     let usual = waiting([8, 8], 3 << 20);
     let choice = stability.choose(BUCKET, &Cut::zero(2), &[&usual, &slow], 0);
-    assert_eq!(choice, Choice::Promote(cut([8, 8])), "no queue is half full");
+    assert_eq!(choice, CutChoice::Promote(cut([8, 8])), "no queue is half full");
 }

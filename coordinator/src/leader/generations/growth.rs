@@ -1,20 +1,22 @@
 //! Finds the indexes that have outgrown their slices (`slice_bytes_max`), and plans a generation
-//! with more of them. In an index divided by ranges, the slice that is too large is split instead
+//! with more slices. In an index divided by ranges, the slice that is too large is split instead
 //! ([`crate::leader::generations::splits`]); the rest of this page is about other indexes.
 //!
 //! The mean size of an index's slices counts, not the largest one: more slices do not divide the
-//! entries of one key. The number is doubled until the mean would be at most half of the limit, so
-//! that an index that keeps growing is not rebuilt at once. Sizes are the live bytes that the nodes
-//! report: superseded versions, which would soon exist in a new generation too, do not count. Each
-//! slice counts once, with its largest copy, and only when each copy on a node that is not silent
-//! is reported: the copies of new slices report their sizes once their entries are counted.
+//! entries of one key. The number of slices is doubled until the mean would be at most half of
+//! the limit, so that an index that keeps growing is not rebuilt at once. Sizes are the live
+//! bytes that the nodes report: superseded versions, which would soon exist in a new generation
+//! too, do not count. Each slice counts once, with its largest copy. Sizes count only when each
+//! copy on a node that is not silent has reported its size: the copies of new slices do so once
+//! their entries are counted.
 //!
 //! A growth that CANCEL BUILD has ended is not begun again at once: the index has to grow by
 //! another quarter first, or `slice_bytes_max` is set again. A new leader does not know earlier
 //! cancellations.
 //!
 //! The setting is not part of the definition, because nodes store definitions in their manifests.
-//! Growth and splits leave one of an index's possible generations free for a statement.
+//! The number of generations that an index may have at a time is limited. Growth and splits leave
+//! one of them free for a statement.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +26,7 @@ use proto::model::index::{IndexInfo, IndexSpec, PartitionBy, SLICES_MAX};
 use proto::rpc::command::{Command, GrowIndex, SetSliceBytesMax, SplitSlice};
 
 use crate::leader::check_timer::CheckTimer;
-use crate::leader::generations::splits::split;
+use crate::leader::generations::splits::split_command;
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::leader::nodes::lost::silent_indexers;
 use crate::leader::plan::Plan;
@@ -36,14 +38,14 @@ const LOOK_EVERY_MS: u64 = 1_000;
 /// example at a size limit.
 const RETRY_MS: u64 = 60_000;
 
-/// The leader's memory of indexes that grow.
+/// The leader's memory of the growth that it has planned for indexes.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct Growth {
     looks: CheckTimer<LOOK_EVERY_MS>,
     planned: BTreeMap<IndexId, GrowthPlan>,
 }
 
-/// A planned growth.
+/// A planned growth of an index, with the facts that it was planned from.
 #[derive(Debug)]
 struct GrowthPlan {
     at_ms: u64,
@@ -56,9 +58,10 @@ struct GrowthPlan {
 }
 
 impl GrowthPlan {
-    /// Returns true if this plan still stands, so that no other growth of the index is planned;
-    /// `now` describes the present state. No generation of the index is being built.
-    fn holds(&self, state: &StateContext, now: &Self) -> bool {
+    /// Returns true if the index must not grow again yet: this plan was made shortly before, or
+    /// it was cancelled and the index has grown too little since. `now` is the plan that would be
+    /// made now. Called only while no generation of the index is being built.
+    fn blocks_growth(&self, state: &StateContext, now: &Self) -> bool {
         if (self.from, self.bytes_max) != (now.from, now.bytes_max) {
             return false;
         }
@@ -99,16 +102,16 @@ impl Growth {
             let bytes = of_each.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
             let newest = state.newest_generation(index);
             let now = GrowthPlan { at_ms: now_ms, from, newest, bytes, bytes_max };
-            if self.planned.get(&index).is_some_and(|planned| planned.holds(state, &now)) {
+            if self.planned.get(&index).is_some_and(|planned| planned.blocks_growth(state, &now)) {
                 continue;
             }
             let command = match info.spec.partition {
                 PartitionBy::Range(_) if !state.hosts_receive(info, &silent) => None,
-                PartitionBy::Range(_) => split(heartbeats, info, &of_each, bytes_max),
-                _ => grow(info, bytes, bytes_max),
+                PartitionBy::Range(_) => split_command(heartbeats, info, &of_each, bytes_max),
+                _ => growth_command(info, bytes, bytes_max),
             };
             if let Some(command) = command {
-                if !has_room(state, info, &command) {
+                if !has_free_capacity(state, info, &command) {
                     tracing::warn!(index = %from, "an index has outgrown its slices; the room for more of them is kept for administrators");
                     self.planned.insert(index, now);
                     continue;
@@ -119,9 +122,9 @@ impl Growth {
         }
     }
 
-    /// Records a statement. If it sets `slice_bytes_max` again to its present value, the state does
-    /// not change, but a cancelled growth may begin again.
-    pub(in crate::leader) fn note(&mut self, state: &StateContext, command: &Command) {
+    /// Records a statement that sets `slice_bytes_max` again to its present value: a cancelled
+    /// growth may then begin again, although the state does not change.
+    pub(in crate::leader) fn note_statement(&mut self, state: &StateContext, command: &Command) {
         let Command::SetSliceBytesMax(SetSliceBytesMax { index, bytes }) = command else { return };
         if state.slice_bytes_max().any(|now| now == (*index, *bytes)) {
             self.planned.remove(index);
@@ -129,24 +132,25 @@ impl Growth {
     }
 }
 
-/// Returns true if the growth leaves the room reserved for administrators free.
-fn has_room(state: &StateContext, info: &IndexInfo, command: &Command) -> bool {
+/// Returns true if the state has enough free capacity for the growth, without the part that is
+/// reserved for administrators.
+fn has_free_capacity(state: &StateContext, info: &IndexInfo, command: &Command) -> bool {
     let slices = match command {
         Command::GrowIndex(GrowIndex { slices, .. }) => *slices,
         _ => info.spec.slices + 1,
     };
-    state.has_room_for_all(&IndexSpec { slices, ..(*info.spec).clone() })
+    state.fits_without_reserve(&IndexSpec { slices, ..(*info.spec).clone() })
 }
 
 /// Returns the command that gives an index enough slices; `None` if it has enough.
-fn grow(info: &IndexInfo, bytes: u64, bytes_max: u64) -> Option<Command> {
+fn growth_command(info: &IndexInfo, bytes: u64, bytes_max: u64) -> Option<Command> {
     let slices = enough_slices(info.spec.slices, bytes, bytes_max)?;
     Some(Command::GrowIndex(GrowIndex { from: info.local_id(), slices }))
 }
 
 impl Growth {
-    /// Logs that a plan was refused. It is repeated after a pause.
-    pub(in crate::leader) fn refused(command: &Command, error: &Error) {
+    /// Logs that the state refused a planned growth. The plan is repeated after a pause.
+    pub(in crate::leader) fn log_refusal(command: &Command, error: &Error) {
         match command {
             Command::GrowIndex(GrowIndex { from, slices }) => {
                 tracing::warn!(index = %from, slices, %error, "an index has outgrown its slices and gets no more of them for now");
@@ -159,8 +163,9 @@ impl Growth {
     }
 }
 
-/// Returns the live bytes of each slice of a generation, by its largest copy. `None` while a copy
-/// on a node that is not silent has not reported them, or a slice has no such copy.
+/// Returns the live bytes of each slice of a generation, by its largest copy. Returns `None`
+/// while a copy on a node that is not silent has not reported its bytes, or while all copies of a
+/// slice are on silent nodes.
 fn reported_bytes(
     heartbeats: &Heartbeats,
     info: &IndexInfo,

@@ -140,9 +140,9 @@ fn a_cancelled_growth_is_begun_again_when_the_setting_is_given_again_or_the_lead
     cancelled(&mut state, &mut growth, 1_000);
     done(&mut state, set(101));
     cancelled(&mut state, &mut growth, 3 * RETRY_MS);
-    growth.note(&state, &set(100));
+    growth.note_statement(&state, &set(100));
     assert_eq!(planned_at(&mut growth, &state, (200, 5 * RETRY_MS)), [], "another one is to come");
-    growth.note(&state, &set(101));
+    growth.note_statement(&state, &set(101));
     assert_eq!(planned_at(&mut growth, &state, (200, 6 * RETRY_MS)).len(), 1, "the same again");
     assert_eq!(planned_at(&mut Growth::default(), &state, (200, 7 * RETRY_MS)).len(), 1);
 }

@@ -1,10 +1,11 @@
-//! Finds the builds that are complete.
+//! Finds the builds of generations that are complete.
 //!
-//! A new generation may replace the serving one under three conditions. Some epoch can be read in
-//! all of its slices: the newest that all have applied is at or above all floors. That epoch is
-//! only slightly older than the newest published one (`BEHIND_MS_MAX`), so that no session waits
-//! long for an epoch that it has already read. The bucket is not being rolled back, since the
-//! serving generation may then be the better one.
+//! A new generation may replace the serving one under three conditions. First, some epoch can be
+//! read in all of its slices: the newest epoch that all slices have applied is at or above their
+//! floors (the oldest readable epochs). Second, that epoch is only slightly older than the newest
+//! published one (`BEHIND_MS_MAX`), so that no session waits long for an epoch that it has
+//! already read. Third, the bucket is not being rolled back, since the serving generation may
+//! then be the better one.
 
 pub mod growth;
 pub mod retired;
@@ -25,7 +26,7 @@ use crate::state::StateContext;
 /// second.
 const BEHIND_MS_MAX: u64 = 1_500;
 
-/// The progress of builds according to the last heartbeats.
+/// The progress of builds, according to the last heartbeats of the nodes.
 pub(in crate::leader) struct Builds<'a> {
     state: &'a StateContext,
     heartbeats: &'a Heartbeats,
@@ -41,10 +42,17 @@ impl<'a> Builds<'a> {
         promotions: &'a Promotions,
         now_ms: u64,
     ) -> Self {
-        Self { state, heartbeats, promotions, now_ms, readable: heartbeats.readable().collect() }
+        Self {
+            state,
+            heartbeats,
+            promotions,
+            now_ms,
+            readable: heartbeats.readable_slices().collect(),
+        }
     }
 
-    /// Returns true if each slice of a generation is readable on some node, and no live copy lags.
+    /// Returns true if each slice of a generation is readable: on some node, and on all of its
+    /// nodes that are alive.
     pub(in crate::leader) fn is_ready(&self, index: &IndexInfo) -> bool {
         // A node that has not reported to the new leader yet may be alive.
         let lives = |node: &&NodeId| self.heartbeats.silent_ms(**node, self.now_ms) < SILENT_MS_MAX;
@@ -64,7 +72,7 @@ impl<'a> Builds<'a> {
     /// Returns true if a generation can replace the serving one.
     pub(in crate::leader) fn can_take_over(&self, index: &IndexInfo) -> bool {
         let floor = self.heartbeats.common_floor(index);
-        let applied = self.heartbeats.servable(index);
+        let applied = self.heartbeats.newest_servable_epoch(index);
         let bucket = self.state.bucket(index.bucket).map(|bucket| bucket.info);
         let at_ms = self.now_ms.saturating_sub(BEHIND_MS_MAX);
         let published = self.promotions.published_at(index.bucket, at_ms);
@@ -74,7 +82,8 @@ impl<'a> Builds<'a> {
     }
 }
 
-/// Returns a command for each index whose build is complete. The generations of a version are switched together ([`crate::leader::versions`]).
+/// Returns the commands that let complete builds serve. The generations of a version of a data
+/// set are switched together elsewhere ([`crate::leader::versions`]).
 pub(in crate::leader) fn ready_indexes(
     state: &StateContext,
     heartbeats: &Heartbeats,

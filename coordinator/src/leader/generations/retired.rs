@@ -1,9 +1,12 @@
-//! Finds the retired generations that have no reader any more.
+//! Finds the retired generations (replaced by a newer one) that no scan, transaction or token can
+//! read any more.
 //!
-//! A router's heartbeat reports the oldest catalog by which a scan, a transaction or a token has chosen the generations that it reads
-//! (`RouterReport::reads_since`). When all routers report a catalog that includes the switch, the old generation has no reader and gets no new
-//! one, so it is dropped. A silent router has no leases and delays nothing. No lease counts for longer than [`LEASE_AGE_MS_MAX`], so no
-//! generation stays for much longer. A new leader starts without this knowledge and waits for the next heartbeats.
+//! A router's heartbeat reports the oldest catalog by which one of its scans, transactions or
+//! tokens has chosen the generations that it reads (`RouterReport::reads_since`). When all
+//! routers report a catalog that includes the switch, the old generation has no reader and gets
+//! no new one, so it is dropped. A silent router has no leases and delays nothing. No lease
+//! counts for longer than [`LEASE_AGE_MS_MAX`], so no retired generation stays for much longer. A
+//! new leader starts without this knowledge and waits for the next heartbeats.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +29,7 @@ const LOOK_EVERY_MS: u64 = 1_000;
 #[derive(Debug, Default)]
 pub(in crate::leader) struct RetiredGenerations(BTreeMap<LocalIndexId, RetiredGeneration>);
 
+/// The leader's memory of one retired generation.
 #[derive(Debug)]
 struct RetiredGeneration {
     since_ms: u64,
@@ -52,27 +56,27 @@ impl RetiredGenerations {
         if retired.is_empty() {
             return;
         }
-        plan.look_at(now_ms + LOOK_EVERY_MS);
+        plan.plan_again_at(now_ms + LOOK_EVERY_MS);
         for id in retired {
             let catalog_cas = state.catalog_cas();
             let fresh = RetiredGeneration { since_ms: now_ms, catalog_cas, past_since_ms: None };
             let seen = self.0.entry(id).or_insert(fresh);
-            if plant::is(Plant::RetiredDropped) || is_over(seen, state, heartbeats, now_ms) {
+            if plant::is(Plant::RetiredDropped) || has_no_reader(seen, state, heartbeats, now_ms) {
                 plan.commands.push(Command::DropGeneration(DropGeneration { generation: id }));
             }
         }
     }
 }
 
-/// Returns true if a generation will be dropped together with an older version of a data set
-/// ([`crate::leader::versions`]).
+/// Returns true if a generation belongs to an older version of a data set, with which it will be
+/// dropped ([`crate::leader::versions`]).
 fn is_of_older_version(state: &StateContext, info: &IndexInfo) -> bool {
     let version = state.version_of(info.bucket);
     version.is_some_and(|(data_set, _)| state.current_bucket(data_set) != info.bucket)
 }
 
 /// Returns true if a retired generation has no reader any more.
-fn is_over(
+fn has_no_reader(
     seen: &mut RetiredGeneration,
     state: &StateContext,
     heartbeats: &Heartbeats,

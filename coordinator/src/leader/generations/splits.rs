@@ -21,7 +21,7 @@ use crate::leader::nodes::heartbeats::Heartbeats;
 
 /// Returns the command that splits the largest slice above a limit; `None` if there is no such
 /// slice, or no node reports a split point.
-pub(in crate::leader) fn split(
+pub(in crate::leader) fn split_command(
     heartbeats: &Heartbeats,
     info: &IndexInfo,
     bytes: &BTreeMap<SliceNo, u64>,
@@ -50,8 +50,8 @@ pub(in crate::leader) fn split(
     })
 }
 
-/// Returns the maximum number of slices to which an index grows automatically. A split leaves
-/// slices of about half of the limit; some are smaller.
+/// Returns the number of slices up to which an index grows automatically. A split leaves slices
+/// of about half of the limit; some are smaller.
 fn slices_max(live_bytes: u64, bytes_max: u64) -> u64 {
     4 * live_bytes / bytes_max.max(1) + 8
 }
@@ -181,14 +181,14 @@ mod tests {
     }
 
     #[test]
-    fn an_index_has_no_more_slices_than_its_live_bytes_are_worth() {
+    fn live_bytes_limit_the_slices() {
         let state = divided_with_limit();
         let mut info = info(&state);
         let heartbeats = report(&info, &[0, LIMIT + 1], (1, Some(30)));
         let bytes = [(SliceNo(0), 0), (SliceNo(1), LIMIT + 1)].into();
         for (slices, splits) in [(11, true), (12, false)] {
             std::sync::Arc::make_mut(&mut info.spec).slices = slices;
-            let found = super::split(&heartbeats, &info, &bytes, LIMIT);
+            let found = super::split_command(&heartbeats, &info, &bytes, LIMIT);
             assert_eq!(found.is_some(), splits, "{slices} slices of which one has entries");
         }
     }
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_split_leaves_a_generation_for_a_statement() {
+    fn a_split_leaves_one_generation() {
         let mut state = divided_with_limit();
         assert_eq!([90, 80].map(|n| split_at(&mut state, &bound(n))), [2, 3]);
         let before = info(&state);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slices_of_a_split_are_where_those_before_are() {
+    fn split_slices_stay_on_nodes() {
         let mut state = divided_with_limit();
         let before = info(&state);
         let command = Command::SplitSlice(SplitSlice {

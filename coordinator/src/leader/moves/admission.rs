@@ -11,25 +11,25 @@ use proto::model::topology::TopologyProvider;
 use crate::leader::moves::settings::MoveSettings;
 use crate::leader::nodes::heartbeats::Heartbeats;
 
-/// The numbers of moves that have begun and are not `done`.
+/// The numbers of moves that are in progress, for each node and in the cluster.
 #[derive(Default)]
-struct Busy {
+struct MovesInProgress {
     sources: BTreeMap<NodeId, usize>,
     targets: BTreeMap<NodeId, usize>,
     all: usize,
 }
 
 /// Returns the moves that may begin now.
-pub(in crate::leader) fn admitted(
+pub(in crate::leader) fn admitted_moves(
     moves: &[(&IndexInfo, &SliceMove)],
     heartbeats: &Heartbeats,
     settings: &MoveSettings,
     now_ms: u64,
 ) -> BTreeSet<MoveId> {
-    let mut busy = Busy::default();
+    let mut busy = MovesInProgress::default();
     let mut waiting = Vec::new();
     for (info, m) in moves {
-        let source = source_of(info, m, heartbeats, now_ms);
+        let source = copy_source(info, m, heartbeats, now_ms);
         match m.stage {
             MoveStage::Start => waiting.push((m.id, source, m.to)),
             // A move without a live source waits for one, and does not count against the limits of other moves
@@ -43,7 +43,7 @@ pub(in crate::leader) fn admitted(
     let mut admitted = BTreeSet::new();
     for (id, source, target) in waiting {
         let lives = target.is_some_and(|target| heartbeats.is_alive(target, now_ms));
-        if lives && source.is_some() && busy.has_room(source, target, settings) {
+        if lives && source.is_some() && busy.is_within_limits(source, target, settings) {
             busy.add(source, target);
             admitted.insert(id);
         }
@@ -51,9 +51,9 @@ pub(in crate::leader) fn admitted(
     admitted
 }
 
-/// Returns a live copy in the topology that its node is not building. The copy that the move will
-/// remove is preferred.
-pub(in crate::leader) fn source_of(
+/// Returns a node in the topology from which the slice can be copied: it is alive and is not
+/// building the slice. The node that the move will remove is preferred.
+pub(in crate::leader) fn copy_source(
     info: &IndexInfo,
     m: &SliceMove,
     heartbeats: &Heartbeats,
@@ -67,14 +67,15 @@ pub(in crate::leader) fn source_of(
         .find(|node| heartbeats.is_alive(*node, now_ms) && !heartbeats.is_building(*node, slice))
 }
 
-impl Busy {
+impl MovesInProgress {
     fn add(&mut self, source: Option<NodeId>, target: Option<NodeId>) {
         source.into_iter().for_each(|node| *self.sources.entry(node).or_default() += 1);
         target.into_iter().for_each(|node| *self.targets.entry(node).or_default() += 1);
         self.all += 1;
     }
 
-    fn has_room(
+    /// Returns true if one more move between these nodes is within the limits.
+    fn is_within_limits(
         &self,
         source: Option<NodeId>,
         target: Option<NodeId>,

@@ -1,19 +1,24 @@
-//! Takes moves from stage to stage.
+//! Takes moves of slices from stage to stage.
 //!
-//! The stage of a move is in the StateContext, and the heartbeats of its two ends report their progress. The leader itself remembers only
-//! when it first saw a stage and which checks are running. So a new leader continues where the old one stopped, one heartbeat later.
+//! The stage of a move is in the StateContext, and the heartbeats of the source and the target
+//! report their progress. The leader itself remembers only when it first saw a stage and which
+//! comparisons are running. So a new leader continues where the old one stopped, one heartbeat
+//! later.
 //!
-//! - `start` → `pending`: both ends are alive, and neither they nor the cluster have too many moves. Moves begin in
-//!   the order of their ids; a move that must wait lets later ones pass.
-//! - `pending` → `catchup`: the target reports a copy.
-//! - `catchup` → `done`: the target reports that it shows the slice, and the target and a copy that the topology
-//!   names have the same checksum at the same epoch. The driver collects the two checksums and reports them
-//!   ([`Moves::finish_check`]).
-//! - `done` → forgotten: no scan can read an epoch before the move (or no running scan may have begun before it), and a copy that the
-//!   topology names is readable, so that the old copy is not needed.
+//! - `start` → `pending`: source and target are alive, and neither they nor the cluster have too
+//!   many moves. Moves begin in the order of their ids; a move that must wait lets later ones
+//!   pass.
+//! - `pending` → `catchup`: the target reports that it has copied the files.
+//! - `catchup` → `done`: the target reports that the slice can be read there, and the target and
+//!   a copy that the topology names have the same checksum at the same epoch. The driver collects
+//!   the two checksums and reports them ([`Moves::finish_check`]).
+//! - `done` → removed: no scan reads an epoch from before the move any more (or no running scan
+//!   began before it), and a copy that the topology names is readable, so that the old copy is
+//!   not needed.
 //!
-//! A move is undone when its target is silent for long, makes no progress, or has another checksum. A dead source is
-//! replaced by another copy. Without another copy the move waits for the source, until the node counts as lost.
+//! A move is undone when its target is silent for long, makes no progress, or has another
+//! checksum. A dead source is replaced by another copy. Without another copy the move waits for
+//! the source, until the node counts as lost.
 
 pub mod admission;
 pub mod repair;
@@ -32,7 +37,7 @@ use proto::rpc::command::{AdvanceMove, Command, EndMove};
 use crate::leader::copies::check::{Checksum, CopyCheck};
 use crate::leader::epochs::horizon::LEASE_AGE_MS_MAX;
 use crate::leader::epochs::leases::is_leased_before;
-use crate::leader::moves::admission::{admitted, source_of};
+use crate::leader::moves::admission::{admitted_moves, copy_source};
 use crate::leader::moves::settings::MoveSettings;
 use crate::leader::nodes::heartbeats::Heartbeats;
 use crate::leader::plan::Plan;
@@ -40,12 +45,14 @@ use crate::state::StateContext;
 
 /// The longest interval between two checks of the unfinished moves, in ms.
 const LOOK_EVERY_MS: u64 = 500;
-/// The delay before a failed check is repeated, in ms.
+/// The delay before a failed comparison of copies is repeated, in ms.
 const CHECK_AGAIN_MS: u64 = 1_000;
-/// The time, in ms, for which the source stays readable at least. By then a scan that began just
-/// before has reported its lease, and the routers have the new topology.
+/// The shortest time, in ms, for which the source stays readable after the move. In this time a
+/// scan that began just before has reported its lease, and the routers have received the new
+/// topology.
 const DONE_MS_MIN: u64 = 5_000;
-/// The pause of repairs after a move was undone, in ms, because the same move may fail again.
+/// The pause of repairs after a move was undone, in ms, because a repair might plan the same
+/// move, which may fail again.
 const REPAIR_AFTER_UNDONE_MS: u64 = 30_000;
 
 /// The leader's memory of all moves.
@@ -66,11 +73,12 @@ struct TrackedMove {
     /// A catalog that contains the move in this stage.
     catalog_cas: u64,
     check: CheckState,
-    /// The target's phase and bytes when it first reported trouble without progress, and the time.
+    /// The target's phase and copied bytes when it first reported an error without progress, and
+    /// the time of that report.
     stuck: Option<(MovePhase, u64, u64)>,
 }
 
-/// The progress of the comparison of the two ends.
+/// The progress of the comparison of the source and the target.
 #[derive(Debug, PartialEq)]
 enum CheckState {
     Not,
@@ -94,7 +102,7 @@ impl Moves {
         Self { settings, ..Self::default() }
     }
 
-    /// Records the result of a check. Results of an older check are ignored.
+    /// Records the result of a comparison of two copies. Ignores results of an older comparison.
     pub(in crate::leader) fn finish_check(
         &mut self,
         check: &CopyCheck,
@@ -120,11 +128,11 @@ impl Moves {
         plan: &mut Plan,
     ) {
         let moves: Vec<(&IndexInfo, &SliceMove)> =
-            state.indexes().flat_map(|record| pairs(&record.info)).collect();
+            state.indexes().flat_map(|record| moves_with_index(&record.info)).collect();
         let ids: BTreeSet<MoveId> = moves.iter().map(|(_, m)| m.id).collect();
         let mut all_tracked = std::mem::take(&mut self.tracked);
         all_tracked.retain(|id, _| ids.contains(id));
-        let admitted = admitted(&moves, heartbeats, &self.settings, now_ms);
+        let admitted = admitted_moves(&moves, heartbeats, &self.settings, now_ms);
         for (info, m) in &moves {
             let tracked =
                 all_tracked.entry(m.id).or_insert_with(|| TrackedMove::new(state, m.stage, now_ms));
@@ -139,10 +147,11 @@ impl Moves {
         }
         self.tracked = all_tracked;
         if !moves.is_empty() {
-            plan.look_at(now_ms + LOOK_EVERY_MS);
+            plan.plan_again_at(now_ms + LOOK_EVERY_MS);
         }
     }
 
+    /// Carries out a step: adds its command or comparison to the plan.
     fn take_step(
         &mut self,
         index: IndexId,
@@ -171,6 +180,7 @@ impl Moves {
         }
     }
 
+    /// Returns the next step of a move that is not `done`.
     fn step_unfinished(
         &self,
         state: &StateContext,
@@ -186,12 +196,12 @@ impl Moves {
             let s = silent_ms / 1_000;
             return NextStep::Undo(format!("target node {target} has been silent for {s} s"));
         }
-        if let Some(why) = self.without_source(heartbeats, info, m, now_ms) {
+        if let Some(why) = self.undo_reason_without_source(heartbeats, info, m, now_ms) {
             return NextStep::Undo(why);
         }
         let progress = heartbeats.progress_of(target, info.local_id(), m.id);
-        if let Some(trouble) = progress.and_then(|p| self.stuck(p, tracked, now_ms))
-            && source_of(info, m, heartbeats, now_ms).is_some()
+        if let Some(trouble) = progress.and_then(|p| self.undo_reason_if_stuck(p, tracked, now_ms))
+            && copy_source(info, m, heartbeats, now_ms).is_some()
         {
             return NextStep::Undo(trouble);
         }
@@ -207,15 +217,16 @@ impl Moves {
                 CheckState::UnderWay(_) => NextStep::Wait,
                 CheckState::Again { at_ms } if now_ms < *at_ms => NextStep::Wait,
                 _ if phase < Some(MovePhase::Installed) => NextStep::Wait,
-                _ => check(state, heartbeats, (info, m), target, now_ms)
+                _ => possible_check(state, heartbeats, (info, m), target, now_ms)
                     .map_or(NextStep::Wait, NextStep::Compare),
             },
             _ => NextStep::Wait,
         }
     }
 
-    /// Returns why a move must be abandoned when the nodes of its slice are all lost.
-    fn without_source(
+    /// Returns the reason to undo a move whose slice is on lost nodes only; `None` if some node
+    /// with the slice may still be alive.
+    fn undo_reason_without_source(
         &self,
         heartbeats: &Heartbeats,
         info: &IndexInfo,
@@ -229,6 +240,8 @@ impl Moves {
         is_gone.then(|| format!("each node with the slice has been silent for {s} s"))
     }
 
+    /// Returns the next step of a move that is `done`: the source may be dropped, or the move
+    /// waits for scans.
     fn step_done(
         &self,
         state: &StateContext,
@@ -269,8 +282,9 @@ impl Moves {
         if is_missed { NextStep::Wait } else { NextStep::Forget }
     }
 
-    /// Returns why a target that reports trouble without progress for too long is abandoned.
-    fn stuck(
+    /// Returns the reason to undo a move whose target reports an error and has made no progress
+    /// for too long; `None` if the move may continue.
+    fn undo_reason_if_stuck(
         &self,
         progress: &MoveProgress,
         tracked: &mut TrackedMove,
@@ -296,9 +310,10 @@ impl Moves {
     }
 }
 
-/// Returns the check that is possible now: at the newest epoch that both ends have applied, if the epoch belongs to
-/// this stage and is above both floors.
-fn check(
+/// Returns the comparison of the two copies that is possible now, at the newest epoch that both
+/// nodes have applied. Returns `None` if that epoch is from before the move's stage, or cannot be
+/// read on both nodes.
+fn possible_check(
     state: &StateContext,
     heartbeats: &Heartbeats,
     (info, m): (&IndexInfo, &SliceMove),
@@ -329,10 +344,12 @@ impl TrackedMove {
     }
 }
 
-fn pairs(info: &IndexInfo) -> impl Iterator<Item = (&IndexInfo, &SliceMove)> {
+/// Iterates over the moves of an index, each with its index.
+fn moves_with_index(info: &IndexInfo) -> impl Iterator<Item = (&IndexInfo, &SliceMove)> {
     info.moves.iter().map(move |m| (info, m))
 }
 
+/// Returns the text that describes two different checksums.
 fn difference(check: &CopyCheck, source: Checksum, target: Checksum) -> String {
     let on = |(sum, entries): Checksum, node: NodeId| {
         format!("{sum:016x} of {entries} entries on node {node}")

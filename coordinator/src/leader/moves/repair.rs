@@ -1,4 +1,5 @@
-//! Builds the planner's input, and plans repairs.
+//! Plans moves of slices: repairs (moves that become necessary, for example because a node is
+//! drained), and rebalances on request. Also builds the input of the planner.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +15,10 @@ use crate::leader::moves::settings::MoveSettings;
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::leader::plan::Plan;
 use crate::planner::{self, ClusterView, Goal, Health, IndexView, NodeView, SliceView};
-use crate::state::{StateContext, indexes::placement::settled};
+use crate::state::{StateContext, indexes::placement::placement_after_moves};
 
-/// The interval between two checks for nodes to empty and copies to add, in ms. A shorter one is
-/// useless, because the input arrives with the heartbeats.
+/// The interval between two searches for necessary moves, in ms. A shorter one is useless,
+/// because the input arrives with the heartbeats.
 const REPAIR_EVERY_MS: u64 = 3_000;
 
 /// The largest size in bytes and the largest number of entries that any node reports, by slice.
@@ -29,15 +30,15 @@ type SlicesInProgress = BTreeSet<(SliceId, NodeId)>;
 /// The leader's memory of its repairs.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct Repairs {
-    /// The time of the last planned repairs; `None` before the first.
+    /// The time at which repairs were last planned; `None` before the first time.
     repaired_ms: Option<u64>,
-    /// The nodes that were being drained at that time.
+    /// The nodes that were being drained when repairs were last planned.
     draining: BTreeSet<NodeId>,
 }
 
 impl Repairs {
-    /// Plans repairs every few seconds, and immediately when a node is to be drained: the statement
-    /// waits for the plan.
+    /// Plans repairs every few seconds, and immediately when a node begins to be drained: DRAIN
+    /// NODE waits for the plan.
     pub(in crate::leader) fn plan(
         &mut self,
         state: &StateContext,
@@ -54,14 +55,14 @@ impl Repairs {
         self.draining.retain(|node| state.is_draining(*node));
         let is_asked = !state.draining().is_subset(&self.draining);
         if now_ms < due_ms && !is_asked {
-            return plan.look_at(due_ms);
+            return plan.plan_again_at(due_ms);
         }
         self.repaired_ms = Some(now_ms);
-        plan.look_at(now_ms + REPAIR_EVERY_MS);
-        if unreported(state, heartbeats, now_ms).is_none() {
+        plan.plan_again_at(now_ms + REPAIR_EVERY_MS);
+        if unreported_indexer(state, heartbeats, now_ms).is_none() {
             self.draining.clone_from(state.draining());
             let repairs = planner::plan(
-                &view(state, heartbeats, &moves.settings, None, now_ms),
+                &cluster_view(state, heartbeats, &moves.settings, None, now_ms),
                 Goal::Repair,
             )
             .moves;
@@ -81,29 +82,38 @@ pub(in crate::leader) fn rebalance(
     now_ms: u64,
 ) -> Result<RebalancePlan> {
     request.index.map_or(Ok(()), |index| check_movable(state, index))?;
-    if let Some(node) = unreported(state, heartbeats, now_ms) {
+    if let Some(node) = unreported_indexer(state, heartbeats, now_ms) {
         let what = format!("node {node} has not reported to the new leading coordinator yet");
         return Err(Error::unavailable(what).with_hint("try again in a few seconds"));
     }
-    Ok(planner::plan(&view(state, heartbeats, settings, request.index, now_ms), Goal::Balance))
+    Ok(planner::plan(
+        &cluster_view(state, heartbeats, settings, request.index, now_ms),
+        Goal::Balance,
+    ))
 }
 
-/// Returns an indexer that has not reported since the term began and may still be alive.
-fn unreported(state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> Option<NodeId> {
+/// Returns an indexer that has not reported in this term, while the term is too young to count it
+/// as silent.
+fn unreported_indexer(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    now_ms: u64,
+) -> Option<NodeId> {
     let may_be_silent = heartbeats.term_ms(now_ms) >= SILENT_MS_MAX;
     let mut indexers = state.nodes().filter(|node| node.role == Role::Indexer);
     let unreported = |node: NodeId| !may_be_silent && !heartbeats.nodes.contains_key(&node);
     indexers.find(|node| unreported(node.id)).map(|node| node.id)
 }
 
-fn view(
+/// Builds the input of the planner, with all indexes or only one.
+fn cluster_view(
     state: &StateContext,
     heartbeats: &Heartbeats,
     settings: &MoveSettings,
     only: Option<IndexId>,
     now_ms: u64,
 ) -> ClusterView {
-    let (sizes, built) = (sizes(heartbeats), built(heartbeats));
+    let (sizes, built) = (sizes(heartbeats), slices_in_progress(heartbeats));
     let node = |id, zone: &str| NodeView {
         node: id,
         zone: zone.to_owned(),
@@ -133,6 +143,7 @@ fn health(node: NodeId, heartbeats: &Heartbeats, settings: &MoveSettings, now_ms
     }
 }
 
+/// Returns the sizes of the slices that nodes report.
 fn sizes(heartbeats: &Heartbeats) -> Sizes {
     let mut sizes = Sizes::new();
     for progress in heartbeats.indexers().flat_map(|(_, report)| &report.slices) {
@@ -143,13 +154,16 @@ fn sizes(heartbeats: &Heartbeats) -> Sizes {
     sizes
 }
 
-fn built(heartbeats: &Heartbeats) -> SlicesInProgress {
+/// Returns the slices that cannot be copied from a node, because the node is fetching or building
+/// them.
+fn slices_in_progress(heartbeats: &Heartbeats) -> SlicesInProgress {
     let reports = heartbeats.indexers();
     let slices = reports.flat_map(|(node, report)| report.slices.iter().map(move |s| (node, s)));
     let built = slices.filter(|(_, progress)| progress.floor.is_none());
     built.map(|(node, progress)| (progress.slice, node)).collect()
 }
 
+/// Returns an index in the form of the planner's input.
 fn index(info: &IndexInfo, sizes: &Sizes, built: &SlicesInProgress) -> IndexView {
     let slice = |(no, copies): (usize, Vec<NodeId>)| {
         let no = SliceNo(no as u16);
@@ -169,10 +183,11 @@ fn index(info: &IndexInfo, sizes: &Sizes, built: &SlicesInProgress) -> IndexView
         name: info.spec.name.clone(),
         copies: usize::from(info.spec.replicas) + 1,
         movable: info.state == IndexState::Maintenance,
-        slices: settled(info).into_iter().enumerate().map(slice).collect(),
+        slices: placement_after_moves(info).into_iter().enumerate().map(slice).collect(),
     }
 }
 
+/// Returns an error if the slices of an index cannot be moved.
 fn check_movable(state: &StateContext, index: IndexId) -> Result<()> {
     let info = state.index_of_command(index)?;
     if info.state == IndexState::Maintenance {

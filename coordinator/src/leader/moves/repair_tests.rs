@@ -105,7 +105,7 @@ fn a_new_leader_waits_for_all_reports_before_repairs() {
     let error = rebalance(&deaf, &state, None).unwrap_err();
     assert!(error.is_retry() && error.message.contains("node 23"), "{error}");
     nodes_report(&mut deaf, 20..23, 6 * SECOND);
-    assert!(unreported(&state, &deaf.heartbeats, 6 * SECOND).is_none(), "node 23 is dead");
+    assert!(unreported_indexer(&state, &deaf.heartbeats, 6 * SECOND).is_none(), "node 23 is dead");
 }
 
 #[test]

@@ -11,11 +11,12 @@ pub struct MoveSettings {
     pub in_all_max: usize,
     /// The silence of a target, in ms, after which its move is undone.
     pub target_silent_ms: u64,
-    /// The time without progress, in ms, after which a move is undone whose target reports trouble.
+    /// The time without progress, in ms, after which a move is undone if its target reports an
+    /// error.
     pub stuck_ms: u64,
-    /// True if the source keeps its copy until no scan can read an epoch before the move. False
-    /// saves the space: such scans continue at the target, after a short delay in which they find
-    /// it.
+    /// True if the source keeps its copy until no scan can read an epoch before the move. If
+    /// false, the source drops its copy at once, which saves space; scans from before the move
+    /// then continue at the target, after a short delay in which they find it.
     pub keep_sources: bool,
     /// The silence of a node, in ms, after which its copies count as lost and are rebuilt on other
     /// nodes.

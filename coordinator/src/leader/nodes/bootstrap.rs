@@ -53,11 +53,13 @@ pub(in crate::leader) fn is_complete(
         || (all_indexers_reported(state, heartbeats) && sources.all_compared(state))
 }
 
+/// Returns true if all indexers have reported in this term.
 fn all_indexers_reported(state: &StateContext, heartbeats: &Heartbeats) -> bool {
     let mut indexers = state.nodes().filter(|node| node.role == Role::Indexer);
     indexers.all(|node| heartbeats.nodes.contains_key(&node.id))
 }
 
+/// Logs the differences between the reported slices and the topology, and the restart timestamps.
 pub(in crate::leader) fn log_findings(state: &StateContext, heartbeats: &Heartbeats) {
     for difference in differences(state, heartbeats) {
         tracing::info!(%difference, "the slices of an indexer differ from the topology");
@@ -68,7 +70,8 @@ pub(in crate::leader) fn log_findings(state: &StateContext, heartbeats: &Heartbe
     }
 }
 
-/// Returns for each bucket with reporting indexers the lowest high watermark of each vbucket.
+/// Returns, for each bucket with indexers that have reported, the lowest high watermark of each
+/// vbucket.
 pub(in crate::leader) fn restart_timestamps(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -90,7 +93,8 @@ pub(in crate::leader) fn restart_timestamps(
     state.buckets().filter_map(|(id, bucket)| lowest(id, bucket.info.vbuckets)).collect()
 }
 
-/// Describes where the reported slices differ from the topology. Nodes that have not reported are skipped.
+/// Returns texts that describe where the slices that nodes report differ from the topology. Nodes
+/// that have not reported are skipped.
 pub(in crate::leader) fn differences(state: &StateContext, heartbeats: &Heartbeats) -> Vec<String> {
     let mut found = Vec::new();
     let has = |node: NodeId| -> Option<BTreeMap<SliceId, &SliceProgress>> {
@@ -128,8 +132,8 @@ pub(in crate::leader) fn differences(state: &StateContext, heartbeats: &Heartbea
     found
 }
 
-/// Returns a text about the source of an unreadable slice's build; `None` if the slice is not being
-/// built.
+/// Returns a text about the source from which an unreadable slice is being built; `None` if the
+/// slice is not being built.
 fn built_from(reported: &SliceProgress) -> Option<String> {
     match (reported.floor, reported.copied_from) {
         (Some(_), _) => None,

@@ -35,11 +35,12 @@ pub(in crate::leader) struct Heartbeats {
     pub newest_stranger: Option<(u64, NodeId)>,
     /// The vbuckets of unregistered projectors, of [`STRANGERS_MAX`] at most.
     pub stranger_owners: BTreeMap<NodeId, Vec<(BucketId, VbucketSet)>>,
-    /// The nodes that [`Heartbeats::news`] has reported as silent.
+    /// The nodes that [`Heartbeats::news`] has described as silent and not as returned since.
     silent: BTreeSet<NodeId>,
     /// The cached list of silent nodes, and the time at which it was made.
     answered: Option<(u64, Vec<NodeId>)>,
-    /// The nodes that have applied an epoch of a bucket, each with its newest one, by bucket.
+    /// For each bucket, the nodes that have applied one of its epochs, with the newest applied
+    /// epoch.
     in_bucket: BTreeMap<BucketId, BTreeMap<NodeId, Epoch>>,
 }
 
@@ -63,6 +64,8 @@ impl Heartbeats {
         }
     }
 
+    /// Records what the heartbeat of an unregistered process reports: its catalog and, for a
+    /// projector, its vbuckets.
     pub(in crate::leader) fn add_stranger(&mut self, heartbeat: &Heartbeat) {
         self.newest_stranger =
             self.newest_stranger.max(Some((heartbeat.catalog_cas, heartbeat.node)));
@@ -125,8 +128,9 @@ impl Heartbeats {
         has_moves || had_moves || was_silent || self.changes_slices(heartbeat)
     }
 
-    /// Returns true if the slices of the heartbeat, or which of them are readable, differ from the
-    /// node's last heartbeat. Sizes and floors are checked every second anyway.
+    /// Returns true if the set of slices in the heartbeat, or the set of its readable slices,
+    /// differs from that in the node's last heartbeat. Sizes and floors are not compared, because
+    /// they are checked every second anyway.
     fn changes_slices(&self, heartbeat: &Heartbeat) -> bool {
         let told = |slice: &SliceProgress| {
             (slice.slice, slice.floor.is_some(), slice.copied_from, slice.trouble.is_some())
@@ -138,8 +142,12 @@ impl Heartbeats {
         slices(last).unwrap_or_default() != slices(now).unwrap_or_default()
     }
 
-    /// Describes the nodes that have fallen silent or are back since the last call.
-    pub(in crate::leader) fn news(&mut self, state: &StateContext, now_ms: u64) -> Vec<String> {
+    /// Returns log lines about the nodes that have fallen silent or returned since the last call.
+    pub(in crate::leader) fn silence_news(
+        &mut self,
+        state: &StateContext,
+        now_ms: u64,
+    ) -> Vec<String> {
         let mut news = Vec::new();
         // The members of the coordinator send no heartbeats.
         let nodes = state.nodes().filter(|node| node.role != Role::Coordinator);
@@ -164,8 +172,8 @@ impl Heartbeats {
         now_ms.saturating_sub(self.since_ms)
     }
 
-    /// Returns the status of each registered node. `members` contains the silence of the
-    /// coordinators, in ms.
+    /// Returns the status of each registered node. `members` is the time, in ms, since each
+    /// coordinator was last heard.
     pub(in crate::leader) fn status(
         &self,
         state: &StateContext,
@@ -189,9 +197,9 @@ impl Heartbeats {
         state.nodes().map(|node| status(node.id)).collect()
     }
 
-    /// Returns the registered nodes that have been silent for [`SILENT_MS_MAX`], without
-    /// coordinators, which send no heartbeats. The result is cached for [`ANSWER_MS`], since every
-    /// answer to a heartbeat contains it.
+    /// Returns the registered nodes that have been silent for [`SILENT_MS_MAX`]. Coordinators are
+    /// left out, because they send no heartbeats of this kind. The result is cached for
+    /// [`ANSWER_MS`], since every answer to a heartbeat contains it.
     pub(in crate::leader) fn silent_nodes(
         &mut self,
         state: &StateContext,
@@ -209,8 +217,9 @@ impl Heartbeats {
         silent
     }
 
-    /// Returns the proof or mark of the process that has recently reported as a node.
-    pub(in crate::leader) fn mark(&self, node: NodeId, now_ms: u64) -> Option<NodeProof> {
+    /// Returns the random proof by which the process that recently reported as a node identifies
+    /// itself; `None` if there was no recent report or it has no proof.
+    pub(in crate::leader) fn process_proof(&self, node: NodeId, now_ms: u64) -> Option<NodeProof> {
         let last = self.nodes.get(&node).filter(|_| self.is_alive(node, now_ms))?;
         last.heartbeat.proof
     }
@@ -234,7 +243,7 @@ impl Heartbeats {
         now_ms.saturating_sub(last_ms.max(self.since_ms))
     }
 
-    /// Iterates over the epochs of a bucket that running scans read.
+    /// Iterates over the epochs of a bucket that running scans read (their leases).
     pub(in crate::leader) fn leases(
         &self,
         bucket: BucketId,
@@ -243,21 +252,21 @@ impl Heartbeats {
         self.leases_with_catalogs(bucket, now_ms).map(|(epoch, _)| epoch)
     }
 
-    /// Iterates over the leases of a bucket, each with the oldest catalog of any scan or
-    /// transaction at the lease's router.
+    /// Iterates over the epochs of a bucket that running scans read. Each comes with the oldest
+    /// catalog by which any scan or transaction of the same router chose its slices.
     pub(in crate::leader) fn leases_with_catalogs(
         &self,
         bucket: BucketId,
         now_ms: u64,
     ) -> impl Iterator<Item = (Epoch, u64)> {
-        self.leasing(now_ms)
+        self.routers_with_leases(now_ms)
             .flat_map(|report| report.leases.iter().map(move |lease| (lease, report.reads_since)))
             .filter(move |((leased, _), _)| *leased == bucket)
             .map(|((_, epoch), reads_since)| (*epoch, reads_since))
     }
 
     /// Iterates over the reports of the routers whose leases have not expired.
-    fn leasing(&self, now_ms: u64) -> impl Iterator<Item = &RouterReport> {
+    fn routers_with_leases(&self, now_ms: u64) -> impl Iterator<Item = &RouterReport> {
         self.nodes
             .values()
             .filter(move |last| now_ms.saturating_sub(last.at_ms) <= LEASE_MS)
@@ -266,7 +275,7 @@ impl Heartbeats {
 
     /// Returns the moments that transactions read, ascending.
     pub(in crate::leader) fn moments(&self, now_ms: u64) -> BTreeSet<Moment> {
-        self.leasing(now_ms).flat_map(|report| report.moments.iter().copied()).collect()
+        self.routers_with_leases(now_ms).flat_map(|report| report.moments.iter().copied()).collect()
     }
 
     /// Returns the progress of the live indexers in a bucket.
@@ -291,9 +300,9 @@ impl Heartbeats {
         nodes.iter().map(|(node, applied)| (*applied, *node)).max()
     }
 
-    /// Returns the newest epoch at which all slices of an index can be read. Each slice counts with
-    /// its best copy.
-    pub(in crate::leader) fn servable(&self, index: &IndexInfo) -> Epoch {
+    /// Returns the newest epoch at which all slices of an index can be read. Each slice counts
+    /// with the copy that has applied the newest epoch.
+    pub(in crate::leader) fn newest_servable_epoch(&self, index: &IndexInfo) -> Epoch {
         let in_bucket = self.in_bucket.get(&index.bucket);
         let applied = |node: &NodeId| {
             in_bucket.and_then(|nodes| nodes.get(node)).copied().unwrap_or_default()
@@ -302,8 +311,8 @@ impl Heartbeats {
         index.topology.placement.iter().map(best).min().unwrap_or_default()
     }
 
-    /// Returns the oldest epoch at which some copy of each slice of an index can be read; `None`
-    /// while a slice cannot be read.
+    /// Returns the oldest epoch at which every slice of an index can be read on some node; `None`
+    /// while a slice cannot be read on any node.
     pub(in crate::leader) fn common_floor(&self, index: &IndexInfo) -> Option<Epoch> {
         let floor = |(slice, nodes): (SliceNo, &Vec<NodeId>)| {
             let id = index.local_id().slice(slice);
@@ -316,12 +325,13 @@ impl Heartbeats {
     }
 
     /// Iterates over the slices that each node can scan.
-    pub(in crate::leader) fn readable(&self) -> impl Iterator<Item = (NodeId, SliceId)> {
+    pub(in crate::leader) fn readable_slices(&self) -> impl Iterator<Item = (NodeId, SliceId)> {
         let slices =
             self.indexers().flat_map(|(node, report)| report.slices.iter().map(move |s| (node, s)));
         slices.filter(|(_, slice)| slice.floor.is_some()).map(|(node, slice)| (node, slice.slice))
     }
 
+    /// Returns the progress of a move, as its target has reported it.
     pub(in crate::leader) fn progress_of(
         &self,
         target: NodeId,

@@ -1,15 +1,15 @@
-//! Slices whose nodes are all silent: after a long time, or if an operator forces it, other nodes
-//! rebuild them.
+//! Plans the rebuild of slices whose nodes are all silent: other nodes rebuild them after a long
+//! time, or when an operator forces the removal of a node.
 //!
-//! The data directory of a silent node is worth more than a rebuild, during which the index cannot
-//! be read either. So the leader waits for `lost_after_ms`. It gives nothing up while more indexers
-//! are silent than alive: the cause is then more likely the network, and the few others could not
-//! store everything.
+//! The data directory of a silent node is worth more than a rebuild, during which the index
+//! cannot be read either. So the leader waits for `lost_after_ms`. It gives up no slice while
+//! more indexers are silent than alive: the cause is then more likely the network, and the few
+//! live indexers could not store everything.
 
 use proto::model::ids::NodeId;
 use proto::model::index::IndexState;
 use proto::model::node::Role;
-use proto::rpc::command::{Command, PlaceLost, PlacedKind};
+use proto::rpc::command::{Command, PlacedKind, ReplaceLostSlices};
 use proto::{Error, ErrorCode, Result};
 
 use crate::leader::check_timer::CheckTimer;
@@ -17,10 +17,10 @@ use crate::leader::moves::settings::MoveSettings;
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::leader::plan::Plan;
 use crate::state::StateContext;
-use crate::state::nodes::{OLD_ONES_GO, only_copy_of};
+use crate::state::nodes::{OLD_ONES_GO, only_copy_text};
 
-/// The interval between two checks for lost slices, in ms. Such a slice has been without a copy for
-/// minutes.
+/// The interval between two searches for lost slices, in ms. Such a slice has been without a live
+/// copy for minutes.
 const LOOK_EVERY_MS: u64 = 3_000;
 
 /// The leader's memory of its checks for lost slices.
@@ -30,7 +30,7 @@ pub(in crate::leader) struct LostSlices {
 }
 
 impl LostSlices {
-    /// Plans to give the lost slices to other nodes.
+    /// Plans the placement of lost slices on other nodes.
     pub(in crate::leader) fn plan(
         &mut self,
         state: &StateContext,
@@ -46,7 +46,7 @@ impl LostSlices {
         if silent.is_empty() {
             return;
         }
-        plan.look_at(now_ms + LOOK_EVERY_MS);
+        plan.plan_again_at(now_ms + LOOK_EVERY_MS);
         let live = indexers(state).filter(|node| heartbeats.is_alive(*node, now_ms));
         let live: Vec<NodeId> = live.collect();
         let can_receive = live.iter().any(|node| !state.is_draining(*node));
@@ -65,7 +65,8 @@ impl LostSlices {
                 ?lost_to_builds,
                 "slices on silent indexers alone are given to others, which rebuild them from the documents"
             );
-            plan.commands.push(Command::PlaceLost(PlaceLost { lost, lost_to_builds }));
+            plan.commands
+                .push(Command::ReplaceLostSlices(ReplaceLostSlices { lost, lost_to_builds }));
         }
     }
 }
@@ -93,9 +94,9 @@ fn silent_projectors(state: &StateContext, heartbeats: &Heartbeats, now_ms: u64)
     projectors.map(|node| node.id).filter(is_silent).collect()
 }
 
-/// Returns the silent nodes among those to which a command may give slices or partitions,
-/// ascending.
-pub(in crate::leader) fn silent_for(
+/// Returns the silent nodes that a command should avoid, ascending: indexers if it places slices,
+/// projectors if it gives partitions to load.
+pub(in crate::leader) fn silent_nodes_for(
     state: &StateContext,
     heartbeats: &Heartbeats,
     command: &Command,
@@ -108,8 +109,9 @@ pub(in crate::leader) fn silent_for(
     }
 }
 
-/// Checks that a forced removal gives up no copy of an indexer that is alive.
-pub(in crate::leader) fn judge_forced(
+/// Checks that the forced removal of a node does not give up a slice whose only copy is on that
+/// node while the node is alive.
+pub(in crate::leader) fn check_forced_removal(
     state: &StateContext,
     heartbeats: &Heartbeats,
     node: NodeId,
@@ -119,7 +121,7 @@ pub(in crate::leader) fn judge_forced(
     let Some((info, slice)) = state.only_copy_on(node).filter(|_| silent_ms < SILENT_MS_MAX) else {
         return Ok(());
     };
-    let what = format!("node {node} is alive and has {}", only_copy_of(info, slice));
+    let what = format!("node {node} is alive and has {}", only_copy_text(info, slice));
     let way = match info.state {
         IndexState::Retired => OLD_ONES_GO.to_owned(),
         _ => format!("DRAIN NODE '{node}' moves its slices away"),

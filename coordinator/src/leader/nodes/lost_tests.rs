@@ -22,8 +22,8 @@ fn reporting(leader: &mut Leader, state: &mut StateContext, nodes: &[u64], from:
             leader.record_heartbeat(heartbeat(*node), now_ms);
         }
         for command in leader.plan(state, now_ms).commands {
-            if matches!(command, Command::PlaceLost(_)) {
-                let silent = leader.silent_for(state, &command, now_ms);
+            if matches!(command, Command::ReplaceLostSlices(_)) {
+                let silent = leader.silent_nodes_for(state, &command, now_ms);
                 assert!(!silent.is_empty());
                 done_decided(state, Decisions { silent, ..Decisions::default() }, command);
             }
@@ -76,24 +76,31 @@ fn commands_that_place_slices_learn_which_nodes_are_silent() {
     let create = create_index(spec("j"));
     let drop_index = Command::DropIndex(DropIndex { index: IndexId(1) });
     leader.record_heartbeat(heartbeat(20), 4_000);
-    assert_eq!(leader.silent_for(&state, &create, 4_000), [], "a young term");
-    assert_eq!(leader.silent_for(&state, &create, 6_000), [21, 22, 23].map(NodeId));
-    assert_eq!(leader.silent_for(&state, &drop_index, 6_000), []);
+    assert_eq!(leader.silent_nodes_for(&state, &create, 4_000), [], "a young term");
+    assert_eq!(leader.silent_nodes_for(&state, &create, 6_000), [21, 22, 23].map(NodeId));
+    assert_eq!(leader.silent_nodes_for(&state, &drop_index, 6_000), []);
 }
 
 #[test]
 fn force_gives_up_nothing_of_a_node_that_is_alive() {
     let (mut state, mut leader) = (serving(0), leader());
     leader.record_heartbeat(heartbeat(20), 10_000);
-    let error = leader.judge_forced(&state, NodeId(20), 12_000).unwrap_err();
+    let error = leader.check_forced_removal(&state, NodeId(20), 12_000).unwrap_err();
     assert_eq!(error.code, ErrorCode::WrongState);
     assert!(error.message.contains("node 20 is alive") && error.message.contains("\"i\""));
     let hint = error.hint.unwrap();
     assert!(hint.contains("DRAIN NODE '20'") && hint.contains("stop its process"), "{hint}");
-    assert_eq!(leader.judge_forced(&state, NodeId(20), 15_000), Ok(()), "it is silent");
-    assert_eq!(leader.judge_forced(&state, NodeId(22), 12_000), Ok(()), "it has nothing");
-    assert_eq!(leader.judge_forced(&state, NodeId(10), 12_000), Ok(()), "the state decides");
+    assert_eq!(leader.check_forced_removal(&state, NodeId(20), 15_000), Ok(()), "it is silent");
+    assert_eq!(leader.check_forced_removal(&state, NodeId(22), 12_000), Ok(()), "it has nothing");
+    assert_eq!(
+        leader.check_forced_removal(&state, NodeId(10), 12_000),
+        Ok(()),
+        "the state decides"
+    );
     let replicas = Command::SetReplicas(SetReplicas { index: IndexId(1), replicas: 1 });
     done(&mut state, replicas);
-    assert!(leader.judge_forced(&state, NodeId(20), 12_000).is_err(), "no copy was made yet");
+    assert!(
+        leader.check_forced_removal(&state, NodeId(20), 12_000).is_err(),
+        "no copy was made yet"
+    );
 }

@@ -1,24 +1,26 @@
-//! Recognizes a coordinator whose data directory is an older copy of itself.
+//! Recognizes that the coordinator's data directory is an older copy of itself (restored from a
+//! backup), and which calls must wait.
 //!
-//! Such a log assigns numbers a second time that other processes already use: epochs (I6),
-//! catalogs, buckets and indexes. Nothing in the log shows that, but the heartbeats do: an indexer
-//! has applied an epoch that the state does not have, or a process has taken over a newer catalog.
-//! Then no epoch is published and no definition changes, until an operator restores a newer copy or
-//! starts a member with `--skip-epochs` (the state's `skip`).
+//! The log of an older copy assigns numbers a second time that other processes already use:
+//! epochs (I6), catalogs, buckets and indexes. Nothing in the log shows that, but the heartbeats
+//! do: an indexer has applied an epoch that the state does not have, or a process has received a
+//! newer catalog. This is called *evidence*. With evidence, no epoch is published and no
+//! definition changes, until an operator restores a newer copy or starts a member with
+//! `--skip-epochs` (the state's `skip`).
 //!
-//! The leader's own copy of the state may lack the last commands for a moment after an election, so
-//! only evidence that stays for a while is logged. It is acted upon at once.
+//! The leader's own copy of the state may lack the last commands for a moment after an election.
+//! So evidence is logged only if it lasts for a while, but calls are refused at once.
 //!
-//! A member that has followed or led an earlier term since its process began has every command that
-//! a majority had then. Otherwise all members may be older copies, and the first term is *held*: no
-//! epoch, no rollback and no definition before all indexers and projectors have reported, or have
-//! been silent for `SILENT_MS_MAX`. Nor does a waiting scan get an epoch, because an epoch of the
-//! copy may have a number that nodes know with another cut.
+//! A member that has followed or led an earlier term since its process began has every command
+//! that a majority had then. Otherwise all members may be older copies. The first term is then
+//! *held*: no epoch, no rollback and no definition before all indexers and projectors have
+//! reported, or have been silent for `SILENT_MS_MAX`. A waiting scan gets no epoch either,
+//! because an epoch of the copy may have a number that nodes know with another cut.
 //!
-//! Limits: a node that is silent for longer and returns later is evidence then, but epochs may have
-//! been published. The evidence of a catalog is its number alone, so it is lost once the copy has
-//! made as many changes itself; with evidence, only nodes that are registered under the same
-//! address may join.
+//! Limits: a node that is silent for longer and returns later provides evidence then, but epochs
+//! may have been published. The evidence of a catalog is its number alone, so it is lost once the
+//! copy has made as many changes itself. Therefore, as long as there is evidence, only nodes that
+//! are registered under the same address may join.
 
 use proto::model::ids::Epoch;
 use proto::model::node::Role;
@@ -28,14 +30,14 @@ use proto::{Error, ErrorCode, Result};
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::state::{BucketView, StateContext};
 
-/// The leader's doubts about its own log.
+/// The leader's knowledge about whether its own log is an older copy.
 #[derive(Debug, Default)]
-pub(in crate::leader) struct OldCopy {
-    /// True if the term is held until all nodes have reported.
+pub(in crate::leader) struct OldCopyDetection {
+    /// True if epochs and definitions wait in this term until all nodes have reported.
     pub(in crate::leader) waits_for_reports: bool,
     /// The time of the first evidence.
     since_ms: Option<u64>,
-    /// True once the evidence has stayed for [`SILENT_MS_MAX`] and was logged.
+    /// True once the evidence has lasted for [`SILENT_MS_MAX`] and was logged.
     logged: bool,
 }
 
@@ -43,14 +45,16 @@ pub(in crate::leader) struct OldCopy {
 const WAY_OUT: &str = "restore the newest copy of the coordinator's data directory; if there is none, start the coordinator once with \
                        --skip-epochs: all indexes are rebuilt from the documents, and what was defined since the copy is lost";
 
-impl OldCopy {
-    /// Returns true if the evidence has lasted too long to be a temporary state of a new leader.
+impl OldCopyDetection {
+    /// Returns true if the evidence has lasted so long that it cannot come from the short lag of
+    /// a new leader.
     pub(in crate::leader) fn is_lasting(&self) -> bool {
         self.logged
     }
 
-    /// Returns true as long as nodes may still report evidence.
-    pub(in crate::leader) fn is_held(
+    /// Returns true as long as nodes may still report evidence, so that epochs and definitions
+    /// wait.
+    pub(in crate::leader) fn waits_for_more_reports(
         &self,
         state: &StateContext,
         heartbeats: &Heartbeats,
@@ -59,16 +63,17 @@ impl OldCopy {
         self.waits_for_reports && !all_have_reported(state, heartbeats, now_ms)
     }
 
-    /// Checks for evidence. Returns true if there is some, or if nodes may still report it.
-    pub(in crate::leader) fn look(
+    /// Searches the heartbeats for evidence, and logs evidence that lasts. Returns true if there
+    /// is evidence, or if nodes may still report it.
+    pub(in crate::leader) fn search_evidence(
         &mut self,
         state: &StateContext,
         heartbeats: &Heartbeats,
         now_ms: u64,
     ) -> bool {
-        let Some(evidence) = evidence(state, heartbeats) else {
+        let Some(evidence) = old_copy_evidence(state, heartbeats) else {
             (self.since_ms, self.logged) = (None, false);
-            return self.is_held(state, heartbeats, now_ms);
+            return self.waits_for_more_reports(state, heartbeats, now_ms);
         };
         let since_ms = *self.since_ms.get_or_insert(now_ms);
         if !self.logged && now_ms.saturating_sub(since_ms) >= SILENT_MS_MAX {
@@ -79,23 +84,28 @@ impl OldCopy {
     }
 }
 
-/// Returns the error for a call that an older copy refuses. A caller may retry while the evidence
-/// may be temporary.
+/// Returns the error for a call that the coordinator refuses because it is an older copy. A
+/// caller may retry unless the evidence is lasting.
 pub(in crate::leader) fn error(evidence: &str, is_lasting: bool) -> Error {
     let what = format!("the coordinator was restored from an older copy: {evidence}");
     let code = if is_lasting { ErrorCode::OlderCopy } else { ErrorCode::Unavailable };
     Error::new(code, what).with_hint(WAY_OUT)
 }
 
-/// Returns the evidence that this coordinator is an older copy of itself, if there is any.
-pub(in crate::leader) fn evidence(state: &StateContext, heartbeats: &Heartbeats) -> Option<String> {
+/// Returns a text with the evidence that this coordinator is an older copy of itself; `None`
+/// without evidence.
+pub(in crate::leader) fn old_copy_evidence(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+) -> Option<String> {
     let of_buckets = state
         .buckets()
         .find_map(|(id, bucket)| newer_epoch(bucket, state.skips_to(id), heartbeats));
     of_buckets.or_else(|| newer_catalog(state, heartbeats))
 }
 
-/// Returns a text about an epoch of a bucket that a node has applied and the state does not have.
+/// Returns a text about an epoch of a bucket that a node has applied and the state does not have;
+/// `None` if there is no such epoch.
 fn newer_epoch(bucket: BucketView<'_>, skips_to: Epoch, heartbeats: &Heartbeats) -> Option<String> {
     // A bucket of `--skip-epochs` continues above all of them once its rollback reaches that stage.
     let known = bucket.epochs.last().epoch.max(skips_to);
@@ -109,6 +119,8 @@ fn newer_epoch(bucket: BucketView<'_>, skips_to: Epoch, heartbeats: &Heartbeats)
     })
 }
 
+/// Returns a text about a catalog that a node has received and the state does not have; `None` if
+/// there is no such catalog.
 fn newer_catalog(state: &StateContext, heartbeats: &Heartbeats) -> Option<String> {
     let known = state.catalog_cas();
     let told = heartbeats.nodes.iter().map(|(node, last)| (last.heartbeat.catalog_cas, *node));
@@ -118,8 +130,8 @@ fn newer_catalog(state: &StateContext, heartbeats: &Heartbeats) -> Option<String
     })
 }
 
-/// Returns the newest numbers that processes have reported.
-pub(in crate::leader) fn newest_known(heartbeats: &Heartbeats) -> NewestNumbers {
+/// Returns the newest epoch and the newest catalog that processes have reported.
+pub(in crate::leader) fn newest_reported_numbers(heartbeats: &Heartbeats) -> NewestNumbers {
     let applied = heartbeats.indexers().flat_map(|(_, report)| &report.buckets);
     let routers = heartbeats.nodes.values().filter_map(|last| last.heartbeat.report.router());
     let leased = routers.flat_map(|report| &report.leases).map(|(_, epoch)| *epoch);
@@ -132,8 +144,9 @@ pub(in crate::leader) fn newest_known(heartbeats: &Heartbeats) -> NewestNumbers 
     }
 }
 
-/// Checks that the reports of projectors agree with the owners of vbuckets in the state. `--skip-epochs` would undo a hand-over that was
-/// made after the copy: the old owner has removed its documents, and the new owner would remove them too.
+/// Returns an error if a projector reports vbuckets of which the state names another owner.
+/// `--skip-epochs` would then undo a hand-over that was made after the copy: the old owner has
+/// removed its documents, and the new owner would remove them too.
 pub(in crate::leader) fn check_owners(state: &StateContext, heartbeats: &Heartbeats) -> Result<()> {
     let strangers = heartbeats.stranger_owners.iter().map(|(node, owned)| (*node, owned));
     let known = heartbeats.nodes.keys();

@@ -35,7 +35,7 @@ fn reaches(leader: &mut Leader, state: &StateContext, seqno: u64, now_ms: u64) {
     let cut =
         Cut::zero(2).with(&[(VbucketId(0), Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) })]);
     let report = BucketReport::new(BUCKET, VbucketSet::all(2), cut);
-    leader.sync(state, NodeId(10), report, now_ms).unwrap();
+    leader.record_sync_report(state, NodeId(10), report, now_ms).unwrap();
 }
 
 #[test]
@@ -50,18 +50,21 @@ fn an_epoch_or_a_catalog_from_elsewhere_stops_epochs_and_definitions() {
         reaches(&mut leader, &state, 5, 10);
         leader.record_heartbeat(newer, 10);
         assert!(leader.plan(&state, 1_000).commands.is_empty());
-        let error = leader.check_newest(&state).unwrap_err();
+        let error = leader.check_not_older_copy(&state).unwrap_err();
         assert!(error.message.contains(words), "{error}");
         assert!(error.hint.is_some_and(|hint| hint.contains("--skip-epochs")));
-        leader.check_lasting(&state).expect("it may be a moment of a new leader");
+        leader.check_no_lasting_evidence(&state).expect("it may be a moment of a new leader");
         assert!(leader.plan(&state, 1_000 + SILENT_MS_MAX).commands.is_empty());
-        assert_eq!(leader.check_lasting(&state).unwrap_err().code, ErrorCode::OlderCopy);
+        assert_eq!(
+            leader.check_no_lasting_evidence(&state).unwrap_err().code,
+            ErrorCode::OlderCopy
+        );
         assert!(leader.differences(&state)[0].contains("older copy"));
     }
     let mut leader = leader();
     reaches(&mut leader, &state, 5, 10);
     leader.record_heartbeat(older, 10);
-    leader.check_newest(&state).expect("nothing is newer");
+    leader.check_not_older_copy(&state).expect("nothing is newer");
     assert_eq!(leader.plan(&state, 1_000).commands.len(), 1, "the next epoch");
 }
 
@@ -74,7 +77,7 @@ fn nothing_is_published_before_all_nodes_have_reported() {
     let mut held = leader().waiting_for_reports(true);
     reaches(&mut held, &state, 5, 10);
     assert_eq!(planned(&mut held, 10), 0, "nobody has reported");
-    assert!(held.is_doubted(&state, 10), "no answer either");
+    assert!(held.may_be_older_copy(&state, 10), "no answer either");
     let nodes: Vec<u64> = state.nodes().map(|node| node.id.0).collect();
     let (last, others) = nodes.split_last().expect("nodes");
     for node in others {
@@ -82,7 +85,7 @@ fn nothing_is_published_before_all_nodes_have_reported() {
         assert_eq!(planned(&mut held, 20), 0, "node {last} may know more");
     }
     held.record_heartbeat(applied(*last, 1), 30);
-    assert!(!held.is_doubted(&state, 30));
+    assert!(!held.may_be_older_copy(&state, 30));
     assert_eq!(planned(&mut held, 30), 1);
 
     let mut held = leader().waiting_for_reports(true);
@@ -99,12 +102,12 @@ fn a_process_that_the_copy_does_not_know_is_evidence() {
     let state = with_bucket();
     let mut leader = leader();
     leader.record_stranger(&Heartbeat { catalog_cas: state.catalog_cas(), ..heartbeat(77) });
-    leader.check_newest(&state).expect("it was removed");
+    leader.check_not_older_copy(&state).expect("it was removed");
     let catalog_cas = state.catalog_cas() + 4;
     leader.record_stranger(&Heartbeat { catalog_cas, ..heartbeat(77) });
-    let error = leader.check_newest(&state).unwrap_err();
+    let error = leader.check_not_older_copy(&state).unwrap_err();
     assert!(error.message.contains("node 77"), "{error}");
-    assert_eq!(leader.newest_known().catalog_cas, catalog_cas);
+    assert_eq!(leader.newest_reported_numbers().catalog_cas, catalog_cas);
 }
 
 /// The bucket's projector may be lost; the other buckets continue.
@@ -113,11 +116,11 @@ fn a_bucket_whose_rollback_by_skip_epochs_has_not_ended_is_no_evidence() {
     let mut state = with_bucket();
     let mut leader = leader();
     leader.record_heartbeat(applied(20, 1_000), 10);
-    leader.check_newest(&state).expect_err("epoch 1000 is not known");
-    let newest = leader.newest_known();
+    leader.check_not_older_copy(&state).expect_err("epoch 1000 is not known");
+    let newest = leader.newest_reported_numbers();
     done_decided(&mut state, Decisions { newest, ..Decisions::default() }, SkipEpochs);
     assert!(state.bucket(BUCKET).is_some_and(|bucket| bucket.epochs.last().epoch < Epoch(1_000)));
-    leader.check_newest(&state).expect("it goes on above");
+    leader.check_not_older_copy(&state).expect("it goes on above");
 }
 
 #[test]
@@ -127,7 +130,10 @@ fn the_newest_numbers_come_from_indexers_routers_and_all_catalogs() {
     let leases = vec![(BucketId(9), Epoch(12))];
     leader.record_heartbeat(Heartbeat { catalog_cas: 3, ..with_leases(30, leases, 0) }, 10);
     leader.record_heartbeat(Heartbeat { catalog_cas: 40, ..heartbeat(10) }, 10);
-    assert_eq!(leader.newest_known(), NewestNumbers { epoch: Epoch(12), catalog_cas: 40 });
+    assert_eq!(
+        leader.newest_reported_numbers(),
+        NewestNumbers { epoch: Epoch(12), catalog_cas: 40 }
+    );
 }
 
 /// The vbucket was handed over after the copy was made, so the owner of the copy has removed its documents.

@@ -1,19 +1,26 @@
-//! Carries the versions of data sets through their lives ([`proto::model::data_set`]).
+//! Plans for versions of data sets ([`proto::model::data_set`]), from the loaded version to its
+//! removal.
 //!
-//! - A version that is complete gets a generation of each index that serves, or that is first built over the current version. When all of
-//!   these can replace the serving ones ([`crate::leader::generations`]), and no projector is still loading its partitions
-//!   ([`crate::leader::versions::waits`]), the version becomes current in one command. First builds that are not complete by then are
-//!   abandoned, so a first build never delays a version. Another generation of an index (ALTER INDEX) is waited for, unless the current
-//!   version has lost a partition, which the build would miss for ever: then that build is restarted over the new version. A build that is
-//!   refused is proposed again after a pause that grows.
-//! - An older version is dropped when it had no reader during the idle time. A reader of it has chosen it by a catalog from before the
-//!   switch, and each lease of a scan, a transaction or a token has the number of that catalog: the heartbeat of a router reports the
-//!   oldest (`RouterReport::reads_since`). While one of these catalogs is from before the switch, the idle time restarts. It also restarts
-//!   with a new leader. A version of which no lease was ever reported has no token that continues, so no reader can return to it: it is
-//!   dropped without the idle time.
-//! - A partition whose owner is silent is given to another holder.
+//! - A version that is complete gets a generation of each index that serves, or that is first
+//!   built over the current version. When all of these can replace the serving ones
+//!   ([`crate::leader::generations`]), and no projector is still loading its partitions
+//!   ([`crate::leader::versions::waits`]), the version becomes current in one command. First
+//!   builds that are not complete by then are abandoned, so a first build never delays a version.
+//!   Another build of an index (ALTER INDEX) delays the version. The exception is a build over a
+//!   current version that has lost a partition, which the build would miss for ever: it is
+//!   restarted over the new version. A build that is refused is proposed again after a pause that
+//!   grows.
+//! - An older version is dropped when it had no reader during the idle time. A reader of the
+//!   version chose it by a catalog from before the switch, and each lease of a scan, a
+//!   transaction or a token has the number of that catalog. The heartbeat of a router reports the
+//!   oldest number (`RouterReport::reads_since`). While one of these catalogs is from before the
+//!   switch, the idle time restarts. It also restarts with a new leader. A version of which no
+//!   lease was ever reported has no token that could continue on it, so it is dropped without the
+//!   idle time.
+//! - A partition whose owner is silent is given to another projector that has loaded it.
 //!
-//! A version whose only holder of a partition is dead waits until `CANCEL VERSION`.
+//! A version waits until `CANCEL VERSION` if a partition was loaded by a single projector that is
+//! dead.
 
 pub mod waits;
 
@@ -26,7 +33,9 @@ use proto::model::data_set::{DataSet, Version, VersionStage};
 use proto::model::ids::{BucketId, IndexId, NodeId, VbucketId};
 use proto::model::index::{GENERATIONS_MAX, IndexInfo, IndexState};
 use proto::model::node::Role;
-use proto::rpc::command::{BuildVersion, Command, DropVersion, OwnPartitions, SwitchVersion};
+use proto::rpc::command::{
+    BuildVersion, ChangePartitionOwners, Command, DropVersion, SwitchVersion,
+};
 
 use crate::leader::check_timer::CheckTimer;
 use crate::leader::epochs::Promotions;
@@ -34,13 +43,15 @@ use crate::leader::epochs::horizon::{KEEP_WHOLE_MS, LEASE_AGE_MS_MAX, LEASE_MS};
 use crate::leader::generations::Builds;
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::leader::plan::Plan;
-use crate::leader::versions::waits::{LateProjector, Loads, late, shortened, told};
+use crate::leader::versions::waits::{
+    LateProjector, Loads, late_projector_texts, late_projectors, shortened,
+};
 use crate::state::StateContext;
 
 /// The interval between two checks, in ms.
 const LOOK_EVERY_MS: u64 = 200;
 
-/// The first and the longest pause before a build is proposed again, in ms.
+/// The first and the longest pause, in ms, before a refused build is proposed again.
 const PAUSES_MS: (u64, u64) = (1_000, 60_000);
 
 /// The leader's memory of versions.
@@ -48,17 +59,17 @@ const PAUSES_MS: (u64, u64) = (1_000, 60_000);
 pub(in crate::leader) struct Versions {
     looks: CheckTimer<LOOK_EVERY_MS>,
     kept: BTreeMap<(BucketId, u64), RetainedVersion>,
-    /// The versions that this leader has observed since they were loading, and of which no router
-    /// has reported a lease.
+    /// The versions that no router has reported a lease of, and that this leader knows since they
+    /// were loading.
     unread: BTreeSet<(BucketId, u64)>,
-    /// The builds that were proposed, by the version's bucket and the index.
-    builds: BTreeMap<(BucketId, IndexId), Tries>,
+    /// The proposals of each build, by the version's bucket and the index.
+    builds: BTreeMap<(BucketId, IndexId), BuildProposals>,
     loads: Loads,
 }
 
-/// The proposals of a build.
+/// The proposals of one build so far.
 #[derive(Debug, Default)]
-struct Tries {
+struct BuildProposals {
     count: u32,
     /// The time of the next proposal.
     next_ms: u64,
@@ -66,8 +77,9 @@ struct Tries {
     refused: Option<String>,
 }
 
-impl Tries {
-    /// Returns true if the next proposal is due, and counts it as made.
+impl BuildProposals {
+    /// Returns true if the build may be proposed now, and starts the pause until the next
+    /// proposal.
     fn is_due(&mut self, now_ms: u64) -> bool {
         if now_ms < self.next_ms {
             return false;
@@ -79,7 +91,7 @@ impl Tries {
     }
 }
 
-/// A version that was current.
+/// A version that was current, which is retained as long as it has readers.
 #[derive(Debug)]
 struct RetainedVersion {
     /// A catalog in which a newer version is current.
@@ -105,19 +117,22 @@ impl Versions {
         if !self.looks.is_due_in(plan, now_ms) {
             return;
         }
-        self.loads.look(state, heartbeats, now_ms);
+        self.loads.record_progress(state, heartbeats, now_ms);
         let loading = state.data_sets().filter_map(|(_, set)| set.loading());
         let loading: BTreeSet<BucketId> = loading.map(|(_, version)| version.bucket).collect();
         self.builds.retain(|(bucket, _), _| loading.contains(bucket));
         for (id, set) in state.data_sets() {
             if let Some((number, version)) = set.loading().filter(|(_, v)| state.is_published(v)) {
                 let builds = Builds::new(state, heartbeats, promotions, now_ms);
-                let (missing, is_ready) = self.missing(state, &builds, (id, version), now_ms);
+                let (missing, is_ready) =
+                    self.missing_builds(state, &builds, (id, version), now_ms);
                 plan.commands.extend(missing);
                 let is_awaited =
                     |late: &LateProjector| self.loads.is_awaited(version.bucket, late, now_ms);
                 if is_ready
-                    && !late(state, heartbeats, (set, version), now_ms).iter().any(is_awaited)
+                    && !late_projectors(state, heartbeats, (set, version), now_ms)
+                        .iter()
+                        .any(is_awaited)
                 {
                     plan.commands.push(Command::SwitchVersion(SwitchVersion {
                         data_set: id,
@@ -133,6 +148,8 @@ impl Versions {
         self.drop_idle(state, heartbeats, now_ms, plan);
     }
 
+    /// Records which versions routers have read: those that are still loading or had no lease so
+    /// far stay unread.
     fn note_readers(&mut self, state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) {
         let mut unread = BTreeSet::new();
         for (id, set) in state.data_sets() {
@@ -147,9 +164,9 @@ impl Versions {
         self.unread = unread;
     }
 
-    /// Returns the commands for missing builds of a version whose epoch is published, and true if
-    /// all generations can take over.
-    fn missing(
+    /// Returns the commands for missing builds of a version whose partitions are all loaded. Also
+    /// returns true if the generations of all indexes can take over.
+    fn missing_builds(
         &mut self,
         state: &StateContext,
         builds: &Builds<'_>,
@@ -163,7 +180,7 @@ impl Versions {
                 next.is_some_and(|next| builds.is_ready(next) && builds.can_take_over(next));
             if next.is_some() {
                 self.builds.remove(&(version.bucket, info.id));
-            } else if blocker(state, data_set, (info, &all)).is_none()
+            } else if build_blocker(state, data_set, (info, &all)).is_none()
                 && self.builds.entry((version.bucket, info.id)).or_default().is_due(now_ms)
             {
                 let build = Command::BuildVersion(BuildVersion {
@@ -176,16 +193,17 @@ impl Versions {
         (missing, is_ready)
     }
 
-    /// Records that a command was refused.
-    pub(in crate::leader) fn refused(&mut self, command: &Command, error: &Error) {
+    /// Records that a command was refused, to report the reason while its build waits.
+    pub(in crate::leader) fn record_refusal(&mut self, command: &Command, error: &Error) {
         if let Command::BuildVersion(BuildVersion { from, bucket }) = command {
             let tries = self.builds.entry((*bucket, from.index)).or_default();
             tries.refused = Some(error.message.clone());
         }
     }
 
-    /// Returns the reasons why versions wait, by the versions' buckets.
-    pub(in crate::leader) fn waits(
+    /// Returns the reasons why a version is not current yet, or why projectors still lack
+    /// partitions of it, by the versions' buckets.
+    pub(in crate::leader) fn wait_reasons(
         &self,
         state: &StateContext,
         heartbeats: &Heartbeats,
@@ -194,7 +212,12 @@ impl Versions {
         let mut waits = Vec::new();
         for (id, set) in state.data_sets() {
             for version in set.versions.values().filter(|v| v.stage != VersionStage::Kept) {
-                let mut why = told(&late(state, heartbeats, (set, version), now_ms));
+                let mut why = late_projector_texts(&late_projectors(
+                    state,
+                    heartbeats,
+                    (set, version),
+                    now_ms,
+                ));
                 if version.stage == VersionStage::Loading && state.is_published(version) {
                     why.extend(self.waiting_builds(state, (id, version)));
                 }
@@ -218,7 +241,7 @@ impl Versions {
             }
             let tries = self.builds.get(&(version.bucket, info.id));
             let refused = || tries.and_then(|tries| tries.refused.clone());
-            let why = blocker(state, data_set, (info, &all)).or_else(refused)?;
+            let why = build_blocker(state, data_set, (info, &all)).or_else(refused)?;
             Some(format!("index \"{}\" is not built yet: {why}", info.spec.name))
         };
         generations(state, data_set).into_iter().filter_map(why).collect()
@@ -250,7 +273,7 @@ impl Versions {
             let seen = self.kept.entry((data_set, version)).or_insert(fresh);
             // A scan or a transaction from before the switch holds a version for as long as it would hold a retired generation.
             let is_held = now_ms.saturating_sub(seen.since_ms) < LEASE_AGE_MS_MAX + LEASE_MS;
-            if is_held && is_asked(state, heartbeats, (bucket, seen.catalog_cas), now_ms) {
+            if is_held && may_have_reader(state, heartbeats, (bucket, seen.catalog_cas), now_ms) {
                 seen.asked_ms = now_ms;
             }
             let idle_ms = if self.unread.contains(&(data_set, version)) { 0 } else { idle_ms };
@@ -262,9 +285,9 @@ impl Versions {
     }
 }
 
-/// Returns true if a router may still read a version whose successor became current in the given
-/// catalog.
-fn is_asked(
+/// Returns true if a router may still read a version. `catalog_cas` is the catalog in which a
+/// newer version became current.
+fn may_have_reader(
     state: &StateContext,
     heartbeats: &Heartbeats,
     (bucket, catalog_cas): (BucketId, u64),
@@ -297,16 +320,16 @@ fn generations(
 }
 
 /// Returns the reason why no generation of an index can be begun now; `None` if one can. A
-/// generation from before the first version has no entries, so it does not count towards the limit
-/// of generations.
-fn blocker(
+/// generation from before the first version of the data set has no entries, so it does not count
+/// towards the limit of generations.
+fn build_blocker(
     state: &StateContext,
     data_set: BucketId,
     (info, all): (&IndexInfo, &[&Arc<IndexInfo>]),
 ) -> Option<String> {
     let mut beside = all.iter().filter(|other| other.local_id() != info.local_id());
     let built = beside.find(|other| other.state == IndexState::Backfill);
-    let is_replaced = built.is_some_and(|other| state.is_stuck(other));
+    let is_replaced = built.is_some_and(|other| state.waits_for_lost_partition(other));
     if built.is_some() && !is_replaced {
         let name = &info.spec.name;
         return Some(format!("another build of it is running; CANCEL BUILD {name} ends that"));
@@ -320,8 +343,8 @@ fn blocker(
     })
 }
 
-/// Returns the command that assigns the partitions of silent owners to other holders, if there are
-/// any.
+/// Returns the command that gives the partitions of silent owners to other projectors that have
+/// loaded them; `None` if there are none.
 fn new_owners(
     state: &StateContext,
     heartbeats: &Heartbeats,
@@ -338,8 +361,10 @@ fn new_owners(
     };
     let partitions = (0..version.partitions.len() as u16).map(VbucketId);
     let owners: Vec<_> = partitions.filter_map(next).collect();
-    (!owners.is_empty())
-        .then_some(Command::OwnPartitions(OwnPartitions { bucket: version.bucket, owners }))
+    (!owners.is_empty()).then_some(Command::ChangePartitionOwners(ChangePartitionOwners {
+        bucket: version.bucket,
+        owners,
+    }))
 }
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ impl World {
 
     /// Returns the reasons why versions wait.
     fn waits(&self) -> String {
-        let waits = self.versions.waits(&self.state, &self.heartbeats, self.now_ms);
+        let waits = self.versions.wait_reasons(&self.state, &self.heartbeats, self.now_ms);
         waits.into_iter().map(|(_, why)| why).collect::<Vec<_>>().join("; ")
     }
 
@@ -290,7 +290,7 @@ fn the_partitions_of_a_silent_projector_are_given_to_other_holders() {
     assert!(owned(&world, 10) > 0 && world.pass().is_empty());
     world.silent = vec![10];
     let commands: Vec<_> = (0..SILENT_MS_MAX / STEP_MS + 1).flat_map(|_| world.pass()).collect();
-    assert!(matches!(commands[..], [Command::OwnPartitions(_), ..]), "{commands:?}");
+    assert!(matches!(commands[..], [Command::ChangePartitionOwners(_), ..]), "{commands:?}");
     world.run(commands);
     assert_eq!(owned(&world, 10), 0);
     world.silent = Vec::new();
@@ -366,7 +366,7 @@ fn a_refused_build_is_proposed_ever_more_rarely_and_the_reason_is_told() {
     for _ in 0..100 {
         for command in world.pass() {
             assert!(matches!(command, Command::BuildVersion(_)), "{command:?}");
-            world.versions.refused(&command, &refusal);
+            world.versions.record_refusal(&command, &refusal);
             proposals += 1;
         }
     }

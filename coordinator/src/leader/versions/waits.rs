@@ -1,8 +1,10 @@
-//! The projectors that lack partitions of a version, and why.
+//! The projectors that lack partitions of a version, why they do, and whether the version waits
+//! for them.
 //!
-//! A version becomes current when the projectors that load it have their partitions, so that each has as many copies as `replication` says.
-//! A projector that is silent, reports an error, or has made no progress for [`STUCK_MS`] does not delay the switch: it loads its missing
-//! partitions afterwards. SHOW VERSIONS lists all of these projectors.
+//! A version becomes current when the projectors that load it have their partitions, so that each
+//! partition has as many copies as `replication` says. A projector that is silent, reports an
+//! error, or has made no progress for [`STUCK_MS`] does not delay the switch: it loads its
+//! missing partitions afterwards. SHOW VERSIONS lists all of these projectors.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +14,14 @@ use proto::plant::{self, Plant};
 
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::state::StateContext;
-use crate::state::capacity::limits::beginning;
+use crate::state::capacity::limits::longest_prefix;
 
-/// The time without progress, in ms, after which a load no longer delays a switch. Other versions
-/// may be loaded before it.
+/// The time without progress, in ms, after which a projector's load no longer delays the switch.
+/// The projector may be loading other versions before.
 const STUCK_MS: u64 = 60_000;
-/// The limit of partitions that a text lists.
+/// The number of partitions that a text lists at most.
 const NAMED_MAX: usize = 16;
-/// The length limit of the reasons why a version waits, in bytes.
+/// The length limit of the text with the reasons why a version waits, in bytes.
 const WAITS_BYTES_MAX: usize = 2_048;
 
 /// A projector that lacks partitions of a version.
@@ -46,7 +48,7 @@ pub(in crate::leader) enum LateReason {
 }
 
 /// Returns the projectors that lack partitions of a version, ascending.
-pub(in crate::leader) fn late(
+pub(in crate::leader) fn late_projectors(
     state: &StateContext,
     heartbeats: &Heartbeats,
     (set, version): (&DataSet, &Version),
@@ -56,13 +58,14 @@ pub(in crate::leader) fn late(
         let mine = version.partitions_of(node, set.replication);
         let lacks = |partition: &VbucketId| !version.holders(*partition).contains(&node);
         let partitions: Vec<_> = mine.into_iter().filter(lacks).collect();
-        let why = || why(state, heartbeats, (node, version.bucket), now_ms);
+        let why = || late_reason(state, heartbeats, (node, version.bucket), now_ms);
         (!partitions.is_empty()).then(|| LateProjector { node, partitions, why: why() })
     };
     version.nodes.iter().copied().filter_map(late_of).collect()
 }
 
-fn why(
+/// Returns the reason why a projector lacks partitions.
+fn late_reason(
     state: &StateContext,
     heartbeats: &Heartbeats,
     (node, bucket): (NodeId, BucketId),
@@ -88,7 +91,7 @@ fn why(
 #[derive(Debug, Default)]
 pub(in crate::leader) struct Loads(BTreeMap<(BucketId, NodeId), LoadProgress>);
 
-/// The last progress of a load.
+/// The last reported progress of a load, and its time.
 #[derive(Debug, PartialEq, Eq)]
 struct LoadProgress {
     steps: u64,
@@ -96,8 +99,9 @@ struct LoadProgress {
 }
 
 impl Loads {
-    /// Records the progress of the versions that are loading.
-    pub(in crate::leader) fn look(
+    /// Records how many rows each projector has read of each loading version, and since when the
+    /// number is unchanged.
+    pub(in crate::leader) fn record_progress(
         &mut self,
         state: &StateContext,
         heartbeats: &Heartbeats,
@@ -107,7 +111,7 @@ impl Loads {
         for (_, set) in state.data_sets() {
             let loading = set.versions.values().filter(|v| v.stage == VersionStage::Loading);
             for version in loading {
-                for late in late(state, heartbeats, (set, version), now_ms) {
+                for late in late_projectors(state, heartbeats, (set, version), now_ms) {
                     let steps = if let LateReason::Loads(steps) = late.why { steps } else { 0 };
                     let key = (version.bucket, late.node);
                     let before = self.0.remove(&key).filter(|before| before.steps == steps);
@@ -135,7 +139,7 @@ impl Loads {
 }
 
 /// Returns messages for users: the projectors that lack partitions, which ones, and why.
-pub(in crate::leader) fn told(late: &[LateProjector]) -> Vec<String> {
+pub(in crate::leader) fn late_projector_texts(late: &[LateProjector]) -> Vec<String> {
     let text = |late: &LateProjector| {
         let LateProjector { node, partitions, why } = late;
         let named = partitions.iter().take(NAMED_MAX).map(ToString::to_string);
@@ -153,7 +157,7 @@ pub(in crate::leader) fn told(late: &[LateProjector]) -> Vec<String> {
     late.iter().map(text).collect()
 }
 
-/// Returns the beginning of a text about a version, of at most [`WAITS_BYTES_MAX`].
+/// Returns the beginning of a text about a version, cut to [`WAITS_BYTES_MAX`].
 pub(in crate::leader) fn shortened(text: &str) -> String {
-    beginning(text, WAITS_BYTES_MAX).to_owned()
+    longest_prefix(text, WAITS_BYTES_MAX).to_owned()
 }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use proto::model::assignment::VbucketAssignment;
 use proto::model::bucket::{BucketInfo, SourceKind, VBUCKETS_MAX};
 use proto::model::ids::{BucketId, NodeId};
-use proto::rpc::command::{CreateBucket, DropBucket, Outcome, Room};
+use proto::rpc::command::{CreateBucket, DropBucket, Outcome, StateUsage};
 use proto::{Error, ErrorCode, Result};
 
 use crate::state::consequence::Consequence;
 use crate::state::context::StateContext;
-use crate::state::copies::check_copied;
+use crate::state::copies::check_new_copies;
 use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::indexes::checks::{check_name, check_range};
@@ -27,8 +27,8 @@ impl Apply for CreateBucket {
         if *source == SourceKind::Files {
             return Err(Error::internal("a data set has its own command"));
         }
-        copies.map_or(Ok(()), |copies| check_copied(copies, (name, *source)))?;
-        if let Some(id) = existing(state, name, *if_not_exists)? {
+        copies.map_or(Ok(()), |copies| check_new_copies(copies, (name, *source)))?;
+        if let Some(id) = existing_bucket(state, name, *if_not_exists)? {
             return Ok((Outcome::Bucket(id), Vec::new()));
         }
         let info = Arc::new(new_bucket(state, (name, *vbuckets, *source), *projectors)?);
@@ -40,7 +40,8 @@ impl Apply for CreateBucket {
 }
 
 impl Apply for DropBucket {
-    /// Drops a bucket with its indexes. With `restrict`, a bucket that has indexes is refused.
+    /// Drops a bucket with its indexes. With `restrict`, refuses to drop a bucket that has
+    /// indexes.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let id = self.bucket;
         let info = state.bucket_of_command(id)?;
@@ -57,9 +58,9 @@ impl Apply for DropBucket {
     }
 }
 
-/// Returns the existing bucket with this name if IF NOT EXISTS was given, and `None` if the name is
-/// free. An existing name without IF NOT EXISTS is an error.
-pub(in crate::state) fn existing(
+/// Returns the existing bucket with this name if IF NOT EXISTS was given, or `None` if the name
+/// is free. Returns an error for an existing name without IF NOT EXISTS.
+pub(in crate::state) fn existing_bucket(
     state: &StateContext,
     name: &str,
     if_not_exists: bool,
@@ -67,13 +68,13 @@ pub(in crate::state) fn existing(
     check_name(name)?;
     let found = state.bucket_named(name).filter(|_| if_not_exists);
     if found.is_none() {
-        state.check_free(name)?;
+        state.check_name_is_free(name)?;
     }
     Ok(found)
 }
 
-/// Returns a new bucket under the next id, on the projectors with the fewest buckets; an error if
-/// the state has no room for it.
+/// Returns a new bucket under the next id, on the projectors with the fewest buckets. Returns an
+/// error if that would exceed a limit of the state.
 pub(in crate::state) fn new_bucket(
     state: &StateContext,
     (name, vbuckets, source): (&str, u16, SourceKind),
@@ -81,13 +82,18 @@ pub(in crate::state) fn new_bucket(
 ) -> Result<BucketInfo> {
     check_range("vbuckets", u64::from(vbuckets), 1, u64::from(VBUCKETS_MAX))?;
     let data_sets = usize::from(source == SourceKind::Files);
-    state.check_room(Room { vbuckets: vbuckets.into(), data_sets, ..Room::of_name(name) })?;
+    state.check_free_capacity(StateUsage {
+        vbuckets: vbuckets.into(),
+        data_sets,
+        ..StateUsage::of_name(name)
+    })?;
     let projectors = choose_projectors(state, source, vbuckets, projectors)?;
     let assignment = VbucketAssignment::round_robin(vbuckets, &projectors);
     let info = BucketInfo::new(state.buckets.next(), name, vbuckets, source, NodeId(0));
     Ok(info.with_assignment(assignment))
 }
 
+/// Checks that a bucket has no indexes.
 fn check_no_indexes(state: &StateContext, info: &BucketInfo) -> Result<()> {
     let of_bucket = state.indexes.on_bucket(state.current_bucket(info.id));
     let names = of_bucket.map(|index| index.spec.name.as_str());

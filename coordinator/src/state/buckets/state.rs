@@ -128,7 +128,7 @@ impl BucketsState {
         if let Some(dead) = dead {
             let ranges = Arc::make_mut(&mut info.dead);
             // A rollback to an older point includes the ranges of earlier rollbacks above that point.
-            ranges.retain(|earlier| earlier.to <= dead.above());
+            ranges.retain(|earlier| earlier.to <= dead.below_range());
             ranges.push(dead);
             let surplus = ranges.len().saturating_sub(DEAD_MAX);
             ranges.drain(..surplus);

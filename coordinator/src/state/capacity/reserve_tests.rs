@@ -87,8 +87,8 @@ fn an_index_that_grows_by_itself_leaves_places_for_administrators() {
     let own: usize = state.indexes().map(|record| places_of(&record.info)).sum();
     let free = PLACES_IN_ALL_MAX / 8 * 7 - own;
     let of = |slices: usize| IndexSpec { slices: slices as u16, replicas: 7, ..spec("more") };
-    assert!(state.has_room_for_all(&of(free / 8)));
-    assert!(!state.has_room_for_all(&of(free / 8 + 1)));
+    assert!(state.fits_without_reserve(&of(free / 8)));
+    assert!(!state.fits_without_reserve(&of(free / 8 + 1)));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use proto::model::data_set::{PATTERN_BYTES_MAX, VERSION_NAME_BYTES_MAX};
 use proto::model::history::BRANCHES_MAX;
 use proto::model::rollback::DEAD_MAX;
 use proto::model::users::USER_NAME_BYTES_MAX;
-use proto::rpc::command::Room;
+use proto::rpc::command::StateUsage;
 use proto::{Error, ErrorCode, Result};
 
 use crate::state::capacity::limits::{
@@ -27,14 +27,14 @@ pub(in crate::state) struct Capacity {
     pub(in crate::state) bytes: usize,
     /// The advice of a refusal.
     hint: &'static str,
-    /// Returns the number of records of this kind in a [`Room`]. An eighth of such a kind is
-    /// reserved for administrators; `None` if nothing is reserved.
-    pub(in crate::state) of_room: Option<fn(&Room) -> usize>,
+    /// Returns the number of records of this kind that a [`Room`] counts. If present, an eighth
+    /// of the limit is reserved for administrators; `None` for a kind without a reserve.
+    pub(in crate::state) of_room: Option<fn(&StateUsage) -> usize>,
 }
 
 impl Capacity {
-    /// Creates a kind whose oldest records are dropped at the limit, or whose commands have a
-    /// separate refusal.
+    /// Creates a kind without advice and reserve: its oldest records are dropped at the limit, or
+    /// its commands have a separate refusal.
     const fn new(what: &'static str, limit: usize, bytes: usize) -> Self {
         Self { what, limit, bytes, hint: "", of_room: None }
     }
@@ -43,11 +43,11 @@ impl Capacity {
         Self { hint, ..self }
     }
 
-    const fn of_room(self, of_room: fn(&Room) -> usize) -> Self {
+    const fn with_reserve(self, of_room: fn(&StateUsage) -> usize) -> Self {
         Self { of_room: Some(of_room), ..self }
     }
 
-    /// Checks that `all` records of this kind are within the limit.
+    /// Checks that a total of `all` records of this kind is within the limit.
     pub(in crate::state) fn check(&self, all: usize) -> Result<()> {
         let Self { what, limit, hint, .. } = *self;
         if all <= limit {
@@ -57,8 +57,9 @@ impl Capacity {
         Err(Error::new(ErrorCode::OverLimit, what).with_hint(hint))
     }
 
-    /// Checks that `all` records of this kind leave the administrators their reserve.
-    pub(in crate::state) fn check_for_all(&self, all: usize) -> Result<()> {
+    /// Checks that a total of `all` records of this kind leaves the reserve of administrators
+    /// free.
+    pub(in crate::state) fn check_without_reserve(&self, all: usize) -> Result<()> {
         let Self { what, limit, .. } = *self;
         let most = limit / 8 * 7;
         if all <= most {
@@ -75,19 +76,20 @@ impl Capacity {
 
 /// The encoded size limit of a position of a vbucket, in bytes.
 const POSITION_BYTES_MAX: usize = 20;
-/// The encoded size limit of a place, in bytes: a node id, and its share of the lists.
+/// The encoded size limit, in bytes, of a place (a copy of a slice on a node): a node id, and its
+/// share of the lists.
 pub(in crate::state) const PLACE_BYTES_MAX: usize = 12;
-/// The encoded size limit of a topology without its places, in bytes: its number, its time and its
-/// position in the log.
+/// The encoded size limit of a topology without its places, in bytes: its number, its time and
+/// its position in the log.
 pub(in crate::state) const TOPOLOGY_BYTES_MAX: usize = 48;
 /// The encoded size limit of a move, in bytes: its numbers and nodes.
 const MOVE_BYTES_MAX: usize = 64;
 /// The encoded size limit of a process, in bytes: its address, its zone and some numbers.
 const NODE_BYTES_MAX: usize = 640;
 
-/// The encoded size limit of a vbucket besides the cuts: its branches, its position in each range
-/// of dead epochs, and two positions during a rollback; 40 bytes for its owner and a hand-over; 112
-/// bytes for the copies of its bucket (five numbers and five projectors) or, of a partition, for
+/// The encoded size limit of a vbucket, without the cuts of epochs. Positions: its branches, one
+/// in each range of dead epochs, and two during a rollback. 40 bytes: its owner and a hand-over.
+/// 112 bytes: the copies of its bucket (five numbers and five projectors) or, for a partition,
 /// its holders and its content.
 const VBUCKET_BYTES_MAX: usize = POSITION_BYTES_MAX * (BRANCHES_MAX + DEAD_MAX + 2) + 40 + 112;
 
@@ -117,21 +119,21 @@ pub(in crate::state) const GRANTS: Capacity =
 pub(in crate::state) const CAPACITIES: [Capacity; 21] = [
     Capacity::new("vbuckets", VBUCKETS_IN_ALL_MAX, VBUCKET_BYTES_MAX)
         .with_hint("DROP BUCKET what is no longer needed, or give the new one fewer vbuckets")
-        .of_room(|room| room.vbuckets),
+        .with_reserve(|room| room.vbuckets),
     // A data set has some numbers, the last version that failed, and what was read of a version that is loading.
     Capacity::new("data sets", DATA_SETS_MAX, 1_280 + 50)
         .with_hint("DROP BUCKET what is no longer needed")
-        .of_room(|room| room.data_sets),
+        .with_reserve(|room| room.data_sets),
     // A generation has some numbers, a key, and a topology.
-    Capacity::new("indexes", INDEXES_MAX, Room::RECORD_BYTES_MAX + TOPOLOGY_BYTES_MAX + 32)
+    Capacity::new("indexes", INDEXES_MAX, StateUsage::RECORD_BYTES_MAX + TOPOLOGY_BYTES_MAX + 32)
         .with_hint("DROP INDEX what is no longer needed")
-        .of_room(|room| room.indexes),
+        .with_reserve(|room| room.indexes),
     // A place is in the index and in its newest topology.
     Capacity::new("copies of slices", PLACES_IN_ALL_MAX, 2 * PLACE_BYTES_MAX)
         .with_hint("DROP INDEX what is no longer needed, or ask for fewer slices or replicas")
-        .of_room(|room| room.places),
+        .with_reserve(|room| room.places),
     Capacity::new("bytes of definitions", DEFINITION_BYTES_IN_ALL_MAX, 1)
-        .of_room(|room| room.definition_bytes),
+        .with_reserve(|room| room.definition_bytes),
     GROWING,
     MOVES,
     NODES,

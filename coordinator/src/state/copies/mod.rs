@@ -1,13 +1,15 @@
 //! The copies of embedded buckets ([`proto::model::copies`]).
 //!
-//! Users set how many copies a bucket should have and which projector should lead it. The leading
-//! coordinator adds joining projectors, and removes joining ones. The leading copy proposes which
-//! copies are in sync and which leave, and a copy in sync proposes itself as the leader.
+//! Users set how many copies a bucket should have and which projector should lead it. The
+//! coordinator's leader adds joining projectors, and removes joining ones. The leading copy
+//! proposes which copies are in sync and which leave, and a copy in sync proposes itself as the
+//! leader.
 //!
-//! - A change of the copies is compare-and-set. A change that is late or no longer possible is not
-//!   refused: its answer contains the present copies, from which the caller continues.
+//! - A change of the copies names the revision that it was planned for. A change that is late or
+//!   no longer possible is not refused: its answer contains the present copies, from which the
+//!   caller continues.
 //! - The leader of a bucket owns all of its vbuckets. A promotion changes both in one command.
-//! - The producer of a pushed bucket keeps its copies, so such a bucket has no entry.
+//! - A pushed bucket has no entry in this table, because its producer has the data.
 
 pub mod open_source;
 pub mod state;
@@ -30,11 +32,13 @@ use crate::state::indexes::checks::check_range;
 /// leads.
 pub(crate) const MEMBERS_MAX: usize = COPIES_MAX as usize + 1;
 
+/// Checks a desired number of copies.
 fn check_number(copies: u8) -> Result<()> {
     check_range("copies", copies.into(), 1, COPIES_MAX.into())
 }
 
-fn of_pushed(name: &str) -> Error {
+/// Returns the error for a bucket that cannot have copies, because it is not embedded.
+fn no_copies_error(name: &str) -> Error {
     let what = format!(
         "bucket \"{name}\" has no copies: its producer has the data, or its versions have holders"
     );
@@ -42,11 +46,15 @@ fn of_pushed(name: &str) -> Error {
         .with_hint("omit copies; only an embedded bucket, made without FROM, has them")
 }
 
-/// Checks CREATE BUCKET … WITH (copies = n) before anything is made.
-pub(in crate::state) fn check_copied(copies: u8, (name, source): (&str, SourceKind)) -> Result<()> {
+/// Checks the number of copies in CREATE BUCKET … WITH (copies = n), before the bucket is
+/// created.
+pub(in crate::state) fn check_new_copies(
+    copies: u8,
+    (name, source): (&str, SourceKind),
+) -> Result<()> {
     check_number(copies)?;
     match !source.is_only_copy() && copies > 1 {
-        true => Err(of_pushed(name)),
+        true => Err(no_copies_error(name)),
         false => Ok(()),
     }
 }
@@ -55,7 +63,8 @@ impl Apply for SetCopies {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         check_number(self.copies)?;
         let info = state.bucket_of_command(self.bucket)?;
-        let copies = state.copies.get_mut(self.bucket).ok_or_else(|| of_pushed(&info.name))?;
+        let copies =
+            state.copies.get_mut(self.bucket).ok_or_else(|| no_copies_error(&info.name))?;
         if copies.wanted == self.copies {
             return nothing();
         }
@@ -92,7 +101,8 @@ impl Apply for MoveBucket {
 }
 
 impl Apply for ChangeCopies {
-    /// Makes a change of the copies if it is still possible, and returns the present copies.
+    /// Makes a change of the copies if it is still possible. Returns the present copies in any
+    /// case.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let bucket = self.bucket;
         let Some(present) = state.copies.get(bucket) else {
@@ -121,16 +131,17 @@ impl Apply for ChangeCopies {
     }
 }
 
-/// Checks the conditions outside of the copies: a joining projector is registered, and a copy is
-/// missing or the bucket moves to this projector.
+/// Checks the conditions of a change that do not depend on the copies alone. A joining projector
+/// is registered, and a copy is missing or the bucket moves to that projector.
 fn is_allowed(state: &StateContext, copies: &Copies, change: CopiesChange) -> bool {
     let CopiesChange::Join(node) = change else { return true };
     let members = copies.members().count();
     let is_needed = members < usize::from(copies.wanted) || copies.move_to == Some(node);
-    is_needed && members < MEMBERS_MAX && state.nodes.is(node, Role::Projector)
+    is_needed && members < MEMBERS_MAX && state.nodes.has_role(node, Role::Projector)
 }
 
-/// Checks that each bucket keeps its leader and, if it should have several copies, another complete one without a projector.
+/// Checks that a projector may be removed: no bucket loses its leader, and each bucket that
+/// should have several copies keeps another complete one.
 pub(in crate::state) fn check_copies_without(state: &StateContext, node: NodeId) -> Result<()> {
     for (bucket, copies) in state.copies.all() {
         let is_last_other = copies.wanted > 1 && copies.followers().eq([node]);

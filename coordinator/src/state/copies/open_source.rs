@@ -1,21 +1,27 @@
-//! Projectors that begin to serve an embedded bucket, for the first time or after a start.
+//! Decides whether a projector may begin to serve an embedded bucket, for the first time or after
+//! a start.
 //!
-//! A restarted projector may have less than before: its directory may be an older copy, or a lost disk. No other process has the documents,
-//! and a rollback to what is left would remove good entries from all indexes. So the projector asks before it serves the bucket, with its
-//! history:
+//! A restarted projector may have less than before: its directory may be an older copy, or a lost
+//! disk. No other process has the documents, and a rollback to the remaining documents would
+//! remove good entries from all indexes. So the projector asks before it serves the bucket, with
+//! its history:
 //!
-//! - A history that has everything that the last epoch covers is adopted, with the branches that the projector begins with this
-//!   answer. It names them in the question and stores them after the answer, which says what the bucket's copies are
+//! - If the history has everything that the last epoch covers, it is adopted, with the branches
+//!   that the projector begins with this answer. The projector names these branches in the
+//!   question and stores them after the answer. The answer contains the bucket's copies
 //!   ([`proto::model::copies`]). Only the leader of the bucket is answered.
-//! - Any other history changes nothing. The answer says what is missing, and names the last epoch. The projector reports the loss to no
-//!   other process.
-//! - If an operator has accepted the loss in such an answer, a rollback to the surviving history begins
-//!   ([`proto::model::rollback`]). The acceptance names the epoch of that answer. A closed source reports no positions, and the rollback
-//!   ends with a newer epoch: so an acceptance counts for one loss only, even if it is delivered again later.
+//! - Any other history changes nothing. The answer lists the missing mutations, and names the
+//!   last epoch. The projector reports the loss to no other process.
+//! - If an operator has accepted the loss in such an answer, a rollback to the surviving history
+//!   begins ([`proto::model::rollback`]). The acceptance names the epoch of that answer. A closed
+//!   source reports no positions, and the rollback ends with a newer epoch: so an acceptance
+//!   counts for one loss only, even if it is delivered again later.
 //!
-//! The question is a command, so its answer comes from the newest state, whichever member leads. A projector that restarts during the
-//! rollback asks again. It then needs what was left when the loss was accepted, which the rollback has as its failover timestamp
-//! from the beginning. During `--skip-epochs` it needs nothing: everything is built again from what it has.
+//! The question is a command, so its answer comes from the newest state, whichever member leads.
+//! A projector that restarts during the rollback asks again. It then needs the history that it
+//! had when the loss was accepted, whose end is the failover timestamp of the rollback from the
+//! beginning. During `--skip-epochs` it needs nothing: everything is built again from the
+//! documents that it has.
 
 use std::sync::Arc;
 
@@ -48,27 +54,31 @@ impl Apply for OpenSource {
         known.check_owner(self.projector, &self.history)?;
         let history = known.completed(&self.history);
         let needed = match state.skips_to(bucket).0 {
-            0 => known.needed().clone(),
+            0 => known.needed_cut().clone(),
             _ => Cut::zero(known.info.vbuckets),
         };
-        let missing = history.missing(&needed, known.logs);
+        let missing = history.missing_ends(&needed, known.logs);
         let epoch = known.epochs.last().epoch;
         if missing.is_empty() {
             let adopted = known.adopts(&history);
-            return Ok(opened(state, bucket, adopted));
+            return Ok(opened_answer(state, bucket, adopted));
         }
         if self.accepted != Some(epoch) {
-            return Ok((Outcome::Lacks { epoch, error: known.lacks(&missing) }, Vec::new()));
+            return Ok((
+                Outcome::Lacks { epoch, error: known.lacking_error(&missing) },
+                Vec::new(),
+            ));
         }
         let (logs, failover) = (Some(history.logs), Some(Arc::new(history.durable)));
         let begun = Consequence::RollbackBegun { bucket, logs, failover };
-        Ok(opened(state, bucket, Some(begun)))
+        Ok(opened_answer(state, bucket, Some(begun)))
     }
 }
 
-/// Returns the answer that lets a projector serve: the copies that it leads. It carries a new
-/// revision, so changes that an earlier process of the projector has in flight are rejected.
-fn opened(
+/// Returns the answer that lets a projector serve: the copies that it leads, with a new revision.
+/// Changes that an earlier process of the projector has in flight name an older revision, so they
+/// are rejected.
+fn opened_answer(
     state: &mut StateContext,
     bucket: BucketId,
     consequence: Option<Consequence>,
@@ -77,19 +87,19 @@ fn opened(
         consequence.iter().flat_map(|consequence| state.carry_out(consequence)).collect();
     effects.push(Effect::CatalogChanged);
     let Some(copies) = state.copies.get_mut(bucket) else { return (Outcome::Done, effects) };
-    copies.open();
+    copies.begin_to_serve();
     (Outcome::Opened(copies.clone()), effects)
 }
 
 impl BucketView<'_> {
-    /// Returns the adoption of the branches of a complete history; `None` if they are already
-    /// known.
+    /// Returns the consequence that adopts the branches of a complete history; `None` if they are
+    /// already known.
     fn adopts(&self, history: &SourceHistory) -> Option<Consequence> {
         if *self.logs == history.logs {
             return None;
         }
         let (bucket, logs) = (self.info.id, Arc::clone(&history.logs));
-        Some(match self.stage() {
+        Some(match self.rollback_stage() {
             None | Some(RollbackStage::Rollback) => Consequence::HistoryAdopted { bucket, logs },
             // The chosen failover timestamp may not be in this history.
             Some(_) => {
@@ -100,9 +110,9 @@ impl BucketView<'_> {
         })
     }
 
-    /// Returns the cut that a source must have: of the last epoch, or what was left when a loss was
-    /// accepted.
-    fn needed(&self) -> &Cut {
+    /// Returns the cut that a source must have: that of the last epoch or, during a rollback, the
+    /// end of the history when the loss was accepted.
+    fn needed_cut(&self) -> &Cut {
         let rollback = self.info.rollback.as_ref();
         let chosen = rollback.filter(|rollback| rollback.stage < RollbackStage::Rollback);
         let failover = chosen.and_then(|rollback| rollback.failover.as_deref());
@@ -130,7 +140,8 @@ impl BucketView<'_> {
         }
     }
 
-    /// Completes a history of some vbuckets with the known history of the others.
+    /// Completes the history of the vbuckets that a projector owns with the known history of the
+    /// other vbuckets.
     fn completed(&self, history: &SourceHistory) -> SourceHistory {
         let branches =
             self.logs.iter().zip(history.logs.iter()).map(|((vbucket, known), (_, told))| {
@@ -141,11 +152,12 @@ impl BucketView<'_> {
             // Nothing was reported before.
             None => Arc::clone(&history.logs),
         };
-        let durable = self.needed().with_of(&history.kept, &history.durable);
+        let durable = self.needed_cut().with_vbuckets_of(&history.kept, &history.durable);
         SourceHistory { durable, logs, kept: history.kept.clone() }
     }
 
-    fn lacks(&self, missing: &[MissingEnd]) -> Error {
+    /// Returns the error for a projector that lacks mutations of the last epoch.
+    fn lacking_error(&self, missing: &[MissingEnd]) -> Error {
         let (name, epoch) = (&self.info.name, self.epochs.last().epoch);
         let mutations: u64 = missing.iter().map(|end| end.had.0 - end.has.0).sum();
         let end = |MissingEnd { vbucket, has, had }: &MissingEnd| {

@@ -23,7 +23,7 @@ impl CopiesState {
     }
 
     /// Returns true if a projector has a copy of a bucket, or joins its copies.
-    pub(in crate::state) fn concern(&self, bucket: BucketId, projector: NodeId) -> bool {
+    pub(in crate::state) fn has_copy(&self, bucket: BucketId, projector: NodeId) -> bool {
         self.get(bucket).is_some_and(|copies| copies.role(projector) != CopyRole::None)
     }
 
@@ -52,20 +52,21 @@ impl CopiesState {
         }
     }
 
-    /// Removes a projector, which leads no bucket, from all copies.
+    /// Removes a projector, which must not be the leader of any bucket, from the copies of all
+    /// buckets.
     fn forget(&mut self, node: NodeId) {
         for copies in self.0.values_mut() {
             if copies.move_to == Some(node) {
                 copies.set_move_to(None);
             }
-            copies.forget(node);
+            copies.forget_former_copy(node);
             // A projector without a part has nothing to leave.
             let _ = copies.change(copies.revision, CopiesChange::Leave(node));
         }
     }
 
-    /// For `--skip-epochs`: leaves only the leader of each bucket, under a term and a revision
-    /// above `above`.
+    /// For `--skip-epochs`: removes all copies except the leader of each bucket. The term and the
+    /// revision become `above`.
     fn leave_leaders_alone(&mut self, above: u64) {
         for copies in self.0.values_mut() {
             let Copies { wanted, leader, .. } = *copies;
@@ -74,8 +75,8 @@ impl CopiesState {
     }
 }
 
-/// Returns the copies of a new bucket: one, at the projector that owns the vbuckets; `None` unless
-/// the bucket is embedded.
+/// Returns the copies of a new bucket: a single one, on the projector that owns the vbuckets;
+/// `None` unless the bucket is embedded.
 fn first_copies(info: &BucketInfo) -> Option<Copies> {
     let owner = info.assignment.owner(VbucketId(0))?;
     info.source.is_only_copy().then(|| Copies::single(owner))

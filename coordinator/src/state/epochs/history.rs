@@ -12,11 +12,11 @@ use proto::rpc::command::Promotion;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The number of epochs that a bucket may always keep: the two oldest, and the newest ones in use.
+/// The number of epochs that a bucket may always keep: the two oldest, and the newest two.
 pub(in crate::state) const EPOCHS_MIN: usize = 4;
 
-/// The tiers of rollback points: up to the first number (an age in ms) one point is kept per second
-/// number (an interval in ms).
+/// The distances of rollback points. Each tier has an age and an interval, in ms: up to that age,
+/// one point is kept per interval.
 const TIERS: [(u64, u64); 4] =
     [(60_000, 10_000), (600_000, 60_000), (3_600_000, 600_000), (21_600_000, 3_600_000)];
 
@@ -42,7 +42,7 @@ fn at_least_one<'de, D: Deserializer<'de>>(
 }
 
 impl EpochHistory {
-    /// Creates the history of a new bucket: epoch 1 ends before the first mutation.
+    /// Creates the history of a new bucket. Its epoch 1 ends before the first mutation.
     pub(in crate::state) fn new(bucket: BucketId, vbuckets: u16, steady_ms: u64) -> Self {
         let mark = EpochMark {
             bucket,
@@ -87,9 +87,9 @@ impl EpochHistory {
         self.marks.iter().chain(&self.points).map(|(mark, _)| mark).find(|mark| mark.epoch == epoch)
     }
 
-    /// Returns the rollback point for a history: the newest epoch whose cut the history fully
-    /// contains.
-    pub fn newest_in(&self, history: &SourceHistory) -> Option<&EpochMark> {
+    /// Returns the epoch to which a rollback returns when the source has only this history: the
+    /// newest epoch whose cut the history fully contains.
+    pub fn rollback_point_in(&self, history: &SourceHistory) -> Option<&EpochMark> {
         let newest_first = self.marks.iter().rev().chain(self.points.iter().rev());
         let has = |mark: &&EpochMark| {
             let last = VbucketId(mark.cut.vbuckets().saturating_sub(1));
@@ -101,15 +101,16 @@ impl EpochHistory {
         newest_first.map(|(mark, _)| mark).find(has)
     }
 
-    /// Rolls back to the epoch before a range of dead epochs, which ends at or above the newest one. The next epoch follows the range, has
-    /// the epoch below it as its parent, and ends at `cut`.
+    /// Removes a range of dead epochs, which ends at or above the newest one, and publishes the
+    /// next epoch. The new epoch follows the range, ends at `cut`, and has the epoch below the
+    /// range as its parent.
     pub(in crate::state) fn roll_back(
         &mut self,
         dead: &DeadEpochs,
         cut: Arc<Cut>,
         steady_ms: u64,
     ) -> EpochMark {
-        let (last, to) = (self.last().clone(), dead.above());
+        let (last, to) = (self.last().clone(), dead.below_range());
         self.marks.retain(|(mark, _)| mark.epoch <= to);
         if self.marks.is_empty() {
             self.points.retain(|(mark, _)| mark.epoch <= to);
@@ -129,11 +130,12 @@ impl EpochHistory {
         mark
     }
 
+    /// Returns the numbers of the rollback points.
     fn point_epochs(&self) -> Arc<Vec<Epoch>> {
         Arc::new(self.points.iter().map(|(mark, _)| mark.epoch).collect())
     }
 
-    /// Makes an epoch below the horizon a rollback point if it is far enough from the last point.
+    /// Adds an epoch to the rollback points if it is far enough from the last point.
     fn offer_point(&mut self, candidate: (EpochMark, u64)) {
         let newest = self.points.back().map(|(_, published)| *published);
         if newest.is_none_or(|newest| candidate.1 >= newest.saturating_add(TIERS[0].1)) {
@@ -205,8 +207,8 @@ impl EpochHistory {
         Some(self.last())
     }
 
-    /// Drops the oldest surplus epochs. The very oldest epoch and its successor stay, because they
-    /// show the age of the lease that holds back the horizon.
+    /// Drops old epochs until at most `epochs_max` remain. The oldest epoch and its successor
+    /// stay, because they show the age of the lease that holds back the horizon.
     pub(in crate::state) fn thin(&mut self, epochs_max: usize) {
         let surplus = self.marks.len().saturating_sub(epochs_max.max(EPOCHS_MIN));
         if surplus > 0 {
@@ -215,14 +217,14 @@ impl EpochHistory {
     }
 }
 
-/// Returns true if `to` advances from `from`. An equal seqno on another branch advances, because
-/// that branch began there. Seqno 0 never does.
+/// Returns true if the position `to` is after the position `from`. An equal seqno on another
+/// branch is after it, because that branch began there. Seqno 0 never is.
 pub fn advances(from: Position, to: Position) -> bool {
     to.seqno > from.seqno || (to.seqno == from.seqno && to.seqno.0 > 0 && to.vbuuid != from.vbuuid)
 }
 
-/// The positions of `to` that advance from `from`.
-pub fn advance(from: &Cut, to: &Cut) -> Vec<(VbucketId, Position)> {
+/// Returns the positions of the cut `to` that are after those of the cut `from`.
+pub fn advanced_positions(from: &Cut, to: &Cut) -> Vec<(VbucketId, Position)> {
     to.iter().filter(|(vbucket, position)| advances(from.get(*vbucket), *position)).collect()
 }
 

@@ -1,9 +1,11 @@
-//! Moments: which epoch of a bucket was in force at an index of the log ([`proto::model::moment`]).
+//! Moments: which epoch of a bucket was in force at an index of the log
+//! ([`proto::model::moment`]).
 //!
-//! Each bucket has the index at which each of its retained epochs was published. An epoch is in force from there until the next one is
-//! published. Where the next one is not retained any more, it is unknown which of the two was in force, so the answer is an error and never
-//! a guess. The numbers are small, so more of them are kept than cuts. A rollback clears a bucket's list, because no reader asks for an
-//! epoch from before it.
+//! Each bucket has a list of the log indexes at which its retained epochs were published. An
+//! epoch is in force from its index until the next epoch is published. Where the next epoch is
+//! not retained any more, it is unknown which of the two was in force. The answer is then an
+//! error and never a guess. The numbers are small, so the state stores more of them than cuts. A
+//! rollback clears a bucket's list, because no reader asks for an epoch from before the rollback.
 
 use proto::model::bucket::BucketInfo;
 use proto::model::ids::{BucketId, Epoch};
@@ -23,8 +25,8 @@ impl StateContext {
         }
     }
 
-    /// Returns the epoch in force in a bucket at a moment; `None` if this state has not reached the
-    /// moment.
+    /// Returns the epoch that is in force in a bucket at a moment; `None` if this state has not
+    /// reached the moment. Returns an error if the epoch is not known any more.
     pub fn epoch_at(&self, bucket: BucketId, moment: &Moment) -> Result<Option<Epoch>> {
         let is_ahead = |(of, epoch): (BucketId, Epoch)| {
             self.epochs.newest(of).is_some_and(|newest| newest < epoch)
@@ -38,7 +40,7 @@ impl StateContext {
         };
         let Some(at) = self.index_of(moment) else {
             let of = moment.of.and_then(|(of, _)| self.buckets.get(of));
-            return Err(lapsed(of.unwrap_or(info)));
+            return Err(lapsed_error(of.unwrap_or(info)));
         };
         match (moments.in_force(at), info.readable_from()) {
             (InForce::Epoch(epoch), Some(from)) if from <= epoch => Ok(Some(epoch)),
@@ -50,13 +52,16 @@ impl StateContext {
                 Err(too_old(info, what))
             }
             // A rollback clears the list.
-            (InForce::BeforeOldest, from) if from != Some(moments.oldest()) => Err(lapsed(info)),
+            (InForce::BeforeOldest, from) if from != Some(moments.oldest()) => {
+                Err(lapsed_error(info))
+            }
             _ => Err(too_old(info, "it was rolled back after the moment that is read")),
         }
     }
 }
 
-fn lapsed(bucket: &BucketInfo) -> Error {
+/// Returns the error for a moment whose epoch the state no longer stores.
+fn lapsed_error(bucket: &BucketInfo) -> Error {
     let minutes = LEASE_AGE_MS_MAX / 60_000;
     let what = format!(
         "its epoch of the moment that is read is not kept any more: it stays readable for {minutes} minutes at most (LEASE_AGE_MS_MAX)"

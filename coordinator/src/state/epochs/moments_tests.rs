@@ -115,7 +115,7 @@ fn a_moment_before_a_rollback_is_refused_in_its_bucket_alone() {
     promote(&mut state, 101, vec![promotion(ONE, 2, 1)]);
     let dead = proto::model::rollback::DeadEpochs { point: None, to: Epoch(3) };
     let cut = Arc::clone(&state.bucket(ONE).unwrap().epochs.last().cut);
-    state.clock.reach(102);
+    state.clock.set_position(102);
     let mark = state.epochs.roll_back(ONE, (&dead, cut), state.clock.now()).unwrap();
     let (bucket, rollback, dead) = (ONE, None, Some(dead));
     state.carry_out(&Consequence::RollbackChanged { bucket, rollback, dead });

@@ -34,15 +34,15 @@ impl Apply for command::Rollback {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let bucket = self.bucket;
         let Some(known) = state.bucket(bucket) else { return nothing() };
-        let (dead, rollback) = match (&self.step, known.stage()) {
+        let (dead, rollback) = match (&self.step, known.rollback_stage()) {
             (RollbackStep::Compare(history), None | Some(RollbackStage::Rollback)) => {
                 known.check(history)?;
                 let has_all = history.has(&known.epochs.last().cut);
-                return compared(state, (bucket, history), has_all);
+                return apply_comparison(state, (bucket, history), has_all);
             }
             (RollbackStep::Compare(history), Some(_)) if *known.logs != history.logs => {
                 known.check(history)?;
-                return compared(state, (bucket, history), false);
+                return apply_comparison(state, (bucket, history), false);
             }
             (RollbackStep::Prepare(history), Some(RollbackStage::Started)) => {
                 known.check(history)?;
@@ -51,11 +51,13 @@ impl Apply for command::Rollback {
                     // An answer of an earlier process of the projector.
                     return nothing();
                 }
-                let rollback = prepared(known, history, is_skipped);
+                let rollback = prepared_rollback(known, history, is_skipped);
                 state.epochs.adopt(bucket, &history.logs);
                 (None, rollback)
             }
-            (RollbackStep::Restart, Some(RollbackStage::Prepare)) => (None, restarted(known)),
+            (RollbackStep::Restart, Some(RollbackStage::Prepare)) => {
+                (None, restarted_rollback(known))
+            }
             (RollbackStep::Rollback, Some(RollbackStage::Restart)) => {
                 return roll_back(state, bucket);
             }
@@ -74,9 +76,9 @@ impl Apply for command::Rollback {
     }
 }
 
-/// Applies the comparison with a source: new branches are adopted if it has lost nothing; otherwise
-/// a rollback begins.
-fn compared(
+/// Applies the comparison of the state with a source's history. If the source has lost nothing,
+/// its new branches are adopted. Otherwise a rollback begins.
+fn apply_comparison(
     state: &mut StateContext,
     (bucket, history): (BucketId, &SourceHistory),
     has_all: bool,
@@ -98,11 +100,15 @@ fn compared(
     }
 }
 
-/// Returns the rollback after the step `started` → `prepare`; `None` if nothing was lost after all,
-/// so that the rollback ends.
-fn prepared(known: BucketView<'_>, history: &SourceHistory, is_skipped: bool) -> Option<Rollback> {
+/// Returns the rollback in its stage `prepare`, which follows `started`; `None` if nothing was
+/// lost after all, so that the rollback ends.
+fn prepared_rollback(
+    known: BucketView<'_>,
+    history: &SourceHistory,
+    is_skipped: bool,
+) -> Option<Rollback> {
     let is_lost = is_skipped || !history.has(&known.epochs.last().cut);
-    let point = known.epochs.newest_in(history).filter(|_| !is_skipped);
+    let point = known.epochs.rollback_point_in(history).filter(|_| !is_skipped);
     is_lost.then(|| Rollback {
         stage: RollbackStage::Prepare,
         failover: Some(Arc::new(history.durable.clone())),
@@ -112,16 +118,16 @@ fn prepared(known: BucketView<'_>, history: &SourceHistory, is_skipped: bool) ->
     })
 }
 
-/// Returns the rollback after the step `prepare` → `restart`.
-fn restarted(known: BucketView<'_>) -> Option<Rollback> {
+/// Returns the rollback in its stage `restart`, which follows `prepare`.
+fn restarted_rollback(known: BucketView<'_>) -> Option<Rollback> {
     let rollback = known.info.rollback.as_deref()?;
     let zero = || Arc::new(Cut::zero(known.info.vbuckets));
     let restart = known.epochs.mark(rollback.point).map_or_else(zero, |mark| Arc::clone(&mark.cut));
     Some(Rollback { stage: RollbackStage::Restart, restart: Some(restart), ..rollback.clone() })
 }
 
-/// Makes the step `restart` → `rollback`: the epochs above the rollback point are dead, and the
-/// next epoch contains what survived.
+/// Takes a rollback from the stage `restart` to `rollback`: the epochs above the rollback point
+/// become dead, and the next epoch contains the surviving mutations.
 fn roll_back(state: &mut StateContext, bucket: BucketId) -> Change {
     let without = || Error::internal("a rollback without a failover timestamp");
     let known = state.bucket(bucket).ok_or_else(without)?;

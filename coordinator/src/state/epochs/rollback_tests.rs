@@ -170,7 +170,11 @@ fn a_failover_restarts_an_early_rollback_and_follows_a_late_one() {
     let mark = roll_back(&mut state, &third);
     assert_eq!((mark.epoch, mark.parent), (Epoch(12), Epoch(3)));
     let dead = &info(&state).dead;
-    assert_eq!((dead.len(), dead[0].above(), dead[0].to), (1, Epoch(3), Epoch(11)), "one range");
+    assert_eq!(
+        (dead.len(), dead[0].below_range(), dead[0].to),
+        (1, Epoch(3), Epoch(11)),
+        "one range"
+    );
 }
 
 #[test]

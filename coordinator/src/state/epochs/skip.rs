@@ -1,19 +1,25 @@
-//! `--skip-epochs`: the cluster continues after its coordinator was restored from an older copy.
+//! Executes `--skip-epochs`: the cluster continues after its coordinator was restored from an
+//! older copy.
 //!
-//! Nodes, tokens and routers then know numbers that this log has not given yet: epochs, revisions of indexes, catalogs,
-//! buckets, indexes and moves. The command continues above all of them, by one bound that is [`SKIP`] above all numbers that were reported
-//! to the leader and above all numbers in this state.
+//! Nodes, tokens and routers then know numbers that this log has not given yet: epochs, revisions
+//! of indexes, catalogs, buckets, indexes and moves. The command continues above all of them,
+//! from one bound that is [`SKIP`] above all numbers that were reported to the leader and above
+//! all numbers in this state.
 //!
-//! - Each bucket begins a rollback to zero. Nodes may have applied epochs that this state does not know, or the same numbers
-//!   with other cuts, so no epoch of the past is one that all nodes agree on. All slices are rebuilt from the source, which
-//!   has lost nothing. The only epoch of a version of a data set is always equal, and stays.
+//! - Each bucket begins a rollback to zero. Nodes may have applied epochs that this state does
+//!   not know, or the same numbers with other cuts. So there is no past epoch on which all nodes
+//!   agree. All slices are rebuilt from the source, which has lost nothing. The only epoch of a
+//!   version of a data set is always equal, and stays.
 //! - Catalogs and revisions of indexes continue above the bound, so that nodes accept them again.
-//! - An embedded bucket continues with its leader alone, under a new term. The copies of an older state may have left since then, and
-//!   such a projector lacks what was acknowledged later. The leading coordinator lets copies join again.
-//! - Users continue above the bound as well, so that routers accept them again. No number of a user, a token or a password is given
-//!   twice, or a session of the lost time would be taken for one of these. Users that were dropped after the copy are there again.
-//! - Numbers of buckets that were made after the copy are never given again. These buckets were not dropped, so projectors keep their
-//!   documents ([`Catalog::dropped_buckets`](proto::model::catalog::Catalog::dropped_buckets)).
+//! - An embedded bucket continues with its leader alone, under a new term. The copies in an older
+//!   state may have left since then, and such a projector lacks mutations that were acknowledged
+//!   later. The leading coordinator lets copies join again.
+//! - Users continue above the bound as well, so that routers accept them again. No number of a
+//!   user, a token or a password is given twice. Otherwise a session from the lost time could be
+//!   taken for another user's. Users that were dropped after the copy exist again.
+//! - Numbers of buckets that were made after the copy are never given again. These buckets were
+//!   not dropped, so projectors keep their documents
+//!   ([`Catalog::dropped_buckets`](proto::model::catalog::Catalog::dropped_buckets)).
 
 use proto::model::ids::{BucketId, Epoch};
 use proto::model::rollback::{NewestNumbers, SKIP};
@@ -29,10 +35,10 @@ impl Apply for SkipEpochs {
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let to = bound_of(state, &decided.newest)?;
         state.carry_out(&Consequence::NumbersSkipped(to));
-        let reporting = state.buckets.all().values().filter(|info| info.source.reports());
+        let reporting = state.buckets.all().values().filter(|info| info.source.reports_position());
         let buckets: Vec<BucketId> = reporting.map(|info| info.id).collect();
         for bucket in buckets {
-            state.epochs.skip(bucket, Epoch(to));
+            state.epochs.set_skips_to(bucket, Epoch(to));
             let (logs, failover) = (None, None);
             state.carry_out(&Consequence::RollbackBegun { bucket, logs, failover });
         }
@@ -40,7 +46,7 @@ impl Apply for SkipEpochs {
     }
 }
 
-/// Returns the bound above which all numbers continue; an error if it would be too large.
+/// Returns the bound above which all further numbers begin; an error if it would be too large.
 fn bound_of(state: &StateContext, known: &NewestNumbers) -> Result<u64> {
     let epochs = state.epochs.all().values().map(|known| known.history.last().epoch.0);
     let (now, users) = (state.clock.now(), state.users.current());

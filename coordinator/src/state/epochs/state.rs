@@ -1,4 +1,4 @@
-//! The stability timestamps of all buckets.
+//! The epochs of all buckets (their stability timestamps).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use proto::rpc::command::Promotion;
 use serde::{Deserialize, Serialize};
 
 use crate::state::capacity::limits::{MOMENTS_EACH_MIN, MOMENTS_MAX, POSITIONS_MAX};
-use crate::state::clock::Now;
+use crate::state::clock::CommandNumbers;
 use crate::state::consequence::Consequence;
 use crate::state::epochs::epoch_moments::{EpochMoments, MOMENTS_EACH_MAX};
 use crate::state::epochs::history::{EPOCHS_MIN, EpochHistory};
 
-/// The number of epochs that a bucket keeps at most: more than a minute of epochs.
+/// The limit of epochs that a bucket keeps: more than a minute of epochs.
 const EPOCHS_MAX: usize = 4096;
 
-/// The stability timestamps of all buckets.
+/// The epochs (stability timestamps) of all buckets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::state) struct EpochsState(BTreeMap<BucketId, BucketEpochs>);
 
-/// The stability timestamps of a bucket.
+/// The epochs (stability timestamps) of a bucket, and the history of its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::state) struct BucketEpochs {
     pub(in crate::state) history: EpochHistory,
@@ -32,8 +32,8 @@ pub(in crate::state) struct BucketEpochs {
     pub(in crate::state) logs: Arc<FailoverLogs>,
     /// The log positions at which the epochs were published.
     pub(in crate::state) moments: EpochMoments,
-    /// The epoch up to which `--skip-epochs` makes all epochs dead, until the rollback reaches the
-    /// stage that does so.
+    /// The epoch up to which `--skip-epochs` will make all epochs dead; `None` once the rollback
+    /// has reached the stage that does so.
     pub(in crate::state) skips_to: Option<Epoch>,
 }
 
@@ -51,21 +51,24 @@ impl EpochsState {
         self.0.get(&bucket).map(|known| known.history.last().epoch)
     }
 
+    /// Returns the limit of epochs per bucket for the present number of vbuckets.
     fn epochs_max(&self) -> usize {
         let vbuckets = |known: &BucketEpochs| usize::from(known.history.last().cut.vbuckets());
         let vbuckets: usize = self.0.values().map(vbuckets).sum();
         (POSITIONS_MAX / vbuckets.max(1)).clamp(EPOCHS_MIN, EPOCHS_MAX)
     }
 
+    /// Returns the limit of moments per bucket for the present number of buckets.
     fn moments_each_max(&self) -> usize {
         (MOMENTS_MAX / self.0.len().max(1)).clamp(MOMENTS_EACH_MIN, MOMENTS_EACH_MAX)
     }
 
-    /// Publishes the next epoch of each bucket of which any position advances.
+    /// Publishes the next epoch of each bucket whose promotion advances a position. Returns the
+    /// marks of the new epochs.
     pub(super) fn promote<'p>(
         &mut self,
         promotions: impl IntoIterator<Item = &'p Promotion>,
-        now: Now,
+        now: CommandNumbers,
     ) -> Vec<EpochMark> {
         // One command may promote thousands of buckets, so their number is counted once.
         let (epochs_max, each_max) = (self.epochs_max(), self.moments_each_max());
@@ -82,19 +85,20 @@ impl EpochsState {
         marks
     }
 
-    /// Adopts the branches of a history.
+    /// Records new branches of the history of a bucket's source.
     pub(super) fn adopt(&mut self, bucket: BucketId, logs: &Arc<FailoverLogs>) {
         if let Some(known) = self.0.get_mut(&bucket) {
             known.logs = Arc::clone(logs);
         }
     }
 
-    /// Makes epochs dead, and publishes the next epoch, which contains what survived.
+    /// Makes a range of epochs dead, and publishes the next epoch, which contains the surviving
+    /// mutations.
     pub(super) fn roll_back(
         &mut self,
         bucket: BucketId,
         (dead, survived): (&DeadEpochs, Arc<Cut>),
-        now: Now,
+        now: CommandNumbers,
     ) -> Option<EpochMark> {
         let known = self.0.get_mut(&bucket)?;
         let mark = known.history.roll_back(dead, survived, now.steady_ms);
@@ -103,8 +107,8 @@ impl EpochsState {
         Some(mark)
     }
 
-    /// Lets the next rollback of a bucket make all epochs up to this one dead.
-    pub(super) fn skip(&mut self, bucket: BucketId, to: Epoch) {
+    /// Lets the next rollback of a bucket make all epochs up to `to` dead.
+    pub(super) fn set_skips_to(&mut self, bucket: BucketId, to: Epoch) {
         if let Some(known) = self.0.get_mut(&bucket) {
             known.skips_to = Some(to);
         }
@@ -115,11 +119,11 @@ impl EpochsState {
         &mut self.0
     }
 
-    /// Applies a consequence to the epochs; returns the epoch that this publishes, if any.
+    /// Applies a consequence to the epochs. Returns the epoch that is published by it, if any.
     pub(in crate::state) fn on(
         &mut self,
         consequence: &Consequence,
-        now: Now,
+        now: CommandNumbers,
     ) -> Option<EpochMark> {
         match consequence {
             Consequence::BucketMade { info, .. } => {
@@ -128,7 +132,7 @@ impl EpochsState {
                 let moments = EpochMoments::new(first.epoch, now.position);
                 let known = BucketEpochs { history, logs: Arc::default(), moments, skips_to: None };
                 self.0.insert(info.id, known);
-                self.make_room();
+                self.drop_surplus_epochs();
                 return Some(first);
             }
             Consequence::BucketDropped(bucket) => drop(self.0.remove(bucket)),
@@ -150,8 +154,8 @@ impl EpochsState {
         None
     }
 
-    /// Makes room for the epochs of a new bucket.
-    fn make_room(&mut self) {
+    /// Drops old epochs and moments of all buckets, so that those of a new bucket fit.
+    fn drop_surplus_epochs(&mut self) {
         let (epochs_max, each_max) = (self.epochs_max(), self.moments_each_max());
         for known in self.0.values_mut() {
             known.history.thin(epochs_max);

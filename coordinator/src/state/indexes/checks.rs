@@ -1,4 +1,4 @@
-//! Validates names and declarations.
+//! Checks the names and the definitions of indexes.
 
 use proto::model::index::{
     BOUND_BYTES_MAX, COLUMNS_MAX, INCLUDED_KB_MAX, IndexSpec, PartitionBy, REPLICAS_MAX,
@@ -7,10 +7,11 @@ use proto::model::index::{
 use proto::value::key::decode_part;
 use proto::{Error, ErrorCode, Result, expr::Expr};
 
-/// The length limit of a name, in bytes. PostgreSQL's clients show about half of it.
+/// The length limit of a name, in bytes. PostgreSQL's clients show about half of such a name.
 const NAME_BYTES_MAX: usize = 128;
 
-/// The length limit of a declaration, in bytes. Declarations are sent with the catalog.
+/// The length limit of the SQL text that defines an index, in bytes. The texts are sent with the
+/// catalog.
 const SQL_BYTES_MAX: usize = 64 << 10;
 
 pub(in crate::state) fn check_name(name: &str) -> Result<()> {
@@ -23,6 +24,7 @@ pub(in crate::state) fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Checks that the parameter `what` has a value in a range.
 pub(in crate::state) fn check_range(what: &str, value: u64, min: u64, max: u64) -> Result<()> {
     if (min..=max).contains(&value) {
         return Ok(());
@@ -33,6 +35,8 @@ pub(in crate::state) fn check_range(what: &str, value: u64, min: u64, max: u64) 
     ))
 }
 
+/// Checks that the split points of an index by ranges ascend, are short, and fit its number of
+/// slices.
 fn check_range_partition(range: &RangePartition, slices: u16) -> Result<()> {
     let bounds = &range.bounds;
     let ascend = bounds.windows(2).all(|two| two[0] < two[1]);
@@ -46,8 +50,8 @@ fn check_range_partition(range: &RangePartition, slices: u16) -> Result<()> {
     Err(Error::new(ErrorCode::InvalidParameter, what))
 }
 
-/// Checks a definition in which the leader has split a slice. The next ALTER INDEX writes the split
-/// points into the declaration, which must not become too long by that.
+/// Checks the definition of an index after the leader has split a slice. The next ALTER INDEX
+/// writes the split points into the SQL text, which must not become too long.
 pub(in crate::state) fn check_split(spec: &IndexSpec) -> Result<()> {
     check_spec(spec)?;
     let PartitionBy::Range(range) = &spec.partition else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! DDL of indexes.
+//! Applies the DDL of indexes: creating, building, dropping, renaming and setting options.
 
 pub mod checks;
 pub mod generations;
@@ -13,8 +13,8 @@ use proto::model::ids::{IndexId, TopologyNo};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState, REPLICAS_MAX};
 use proto::model::topology::IndexTopology;
 use proto::rpc::command::{
-    BuildIndexes, CreateIndex, DropIndex, Outcome, RenameIndex, Room, SetReplicas,
-    SetSeparateIncludedColumns, SetSliceBytesMax,
+    BuildIndexes, CreateIndex, DropIndex, Outcome, RenameIndex, SetReplicas,
+    SetSeparateIncludedColumns, SetSliceBytesMax, StateUsage,
 };
 
 use crate::planner;
@@ -26,7 +26,7 @@ use crate::state::indexes::checks::{check_name, check_range, check_spec};
 use crate::state::indexes::generations::check_not_built;
 use crate::state::indexes::generations::growth::check_slice_bytes_max;
 use crate::state::indexes::placement::change_placement;
-use crate::state::nodes::lost::Heirs;
+use crate::state::nodes::lost::NewHosts;
 
 impl Apply for CreateIndex {
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
@@ -38,13 +38,13 @@ impl Apply for CreateIndex {
         if let Some(id) = state.indexes.id_of(&spec.name).filter(|_| *if_not_exists) {
             return Ok((Outcome::Index(id), Vec::new()));
         }
-        state.check_free(&spec.name)?;
+        state.check_name_is_free(&spec.name)?;
         check_spec(spec)?;
-        let room = state.check_room(Room::of_index(spec));
+        let room = state.check_free_capacity(StateUsage::of_index(spec));
         room.map_err(|error| error.context(format!("index \"{}\"", spec.name)))?;
-        state.check_room_in_bucket(spec)?;
+        state.check_bucket_limits(spec)?;
         let loads = state.indexer_loads(&decided.silent);
-        let placement = planner::place(spec.slices, spec.replicas, &loads)?;
+        let placement = planner::place_slices(spec.slices, spec.replicas, &loads)?;
         let id = state.indexes.next_id();
         let info = IndexInfo {
             id,
@@ -63,7 +63,8 @@ impl Apply for CreateIndex {
 }
 
 impl Apply for BuildIndexes {
-    /// Begins builds. Copies on silent nodes are first placed on other nodes, if there are any.
+    /// Begins the builds of indexes. Copies on silent nodes are first placed on other nodes, if
+    /// there are any.
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let mut infos = Vec::new();
         for id in &self.indexes {
@@ -73,11 +74,11 @@ impl Apply for BuildIndexes {
         infos.dedup_by_key(|info| info.id);
         // An index that is being built or is ready stays as it is.
         infos.retain(|info| info.state == IndexState::Pending);
-        let mut heirs = Heirs::new(state, &[], &decided.silent);
+        let mut heirs = NewHosts::new(state, &[], &decided.silent);
         for info in &infos {
             let (id, now) = (info.local_id(), state.clock.now());
             state.indexes.change(id, now, |info| info.state = IndexState::Backfill);
-            if let Some(placement) = heirs.avoid(info) {
+            if let Some(placement) = heirs.replace_silent_nodes(info) {
                 state.indexes.change(id, now, |info| change_placement(info, placement));
             }
         }
@@ -100,7 +101,7 @@ impl Apply for RenameIndex {
         let Self { index, to, sql } = self;
         let info = state.index_of_command(*index)?;
         check_name(to)?;
-        state.check_free(to)?;
+        state.check_name_is_free(to)?;
         check_not_built(state, &info)?;
         let rename = |spec: &mut IndexSpec| {
             spec.name.clone_from(to);
@@ -129,7 +130,7 @@ impl Apply for SetReplicas {
             let kept = kept.filter(|info| info.state != IndexState::Retired);
             let slices: usize = kept.map(|info| usize::from(info.spec.slices)).sum();
             let places = slices * usize::from(replicas - before);
-            state.check_room(Room { places, ..Room::default() })?;
+            state.check_free_capacity(StateUsage { places, ..StateUsage::default() })?;
             let indexers: Vec<_> = state.nodes.receiving().map(|node| node.id).collect();
             planner::check_enough(replicas, &indexers)?;
         }

@@ -9,11 +9,11 @@ use proto::model::topology::IndexTopology;
 
 use crate::planner::replace_copy;
 
-/// The nodes that have a copy, for each slice of an index.
+/// The nodes with a copy of each slice of an index, by slice.
 pub(in crate::state) type Placement = Vec<Vec<NodeId>>;
 
-/// Returns the placement of an index after all of its unfinished moves.
-pub fn settled(info: &IndexInfo) -> Vec<Vec<NodeId>> {
+/// Returns the placement that an index will have after all of its unfinished moves.
+pub fn placement_after_moves(info: &IndexInfo) -> Vec<Vec<NodeId>> {
     let mut placement = info.topology.placement.clone();
     for m in info.moves.iter().filter(|m| m.stage < MoveStage::Done) {
         if let Some(copies) = placement.get_mut(usize::from(m.slice.0)) {
@@ -37,7 +37,7 @@ pub(in crate::state) fn change_copies(
     change_placement(info, placement);
 }
 
-/// Makes a placement the next topology.
+/// Makes a placement the current topology of an index, under the next number.
 pub(in crate::state) fn change_placement(info: &mut IndexInfo, placement: Vec<Vec<NodeId>>) {
     let number = TopologyNo(info.topology.number.0 + 1);
     info.topology = Arc::new(IndexTopology { number, placement });

@@ -13,20 +13,20 @@ use serde::{Deserialize, Serialize};
 
 /// The number of the newest topologies that are kept regardless of age.
 const TOPOLOGIES_MIN: usize = 64;
-/// The time, in ms, for which each topology is kept after it was current: no scan holds the horizon
-/// back for longer.
+/// The time, in ms, for which each topology is kept after it ceased to be current. No scan holds
+/// the horizon back for longer.
 const KEPT_MS: u64 = 15 * 60 * 1000;
 /// The limit of places (a copy of a slice on a node) in the kept topologies of one index. Beyond it
 /// only the newest [`TOPOLOGIES_MIN`] are kept. `IndexesState` bounds the topologies of all
 /// indexes.
 const PLACES_MAX: usize = 1 << 17;
 
-/// An index and its past topologies.
+/// An index with its current topology and its past ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexRecord {
     /// The index as the catalog shows it.
     pub info: Arc<IndexInfo>,
-    /// The kept topologies, the newest last.
+    /// The retained topologies, the newest (the current one) last.
     pub topologies: Vec<TopologyRecord>,
 }
 
@@ -49,7 +49,8 @@ impl IndexRecord {
         Self { info: Arc::new(info), topologies }
     }
 
-    /// Changes the index, and records its topology if that has changed.
+    /// Changes the index with `change`, under a new revision. Retains its new topology if that
+    /// has changed.
     pub(in crate::state) fn change<T>(
         &mut self,
         position: u64,
@@ -66,19 +67,20 @@ impl IndexRecord {
         if self.info.topology.number != before {
             let topology = self.info.topology.clone();
             self.topologies.push(TopologyRecord { topology, position, unix_ms });
-            self.forget(unix_ms);
+            self.drop_old_topologies(unix_ms);
         }
         result
     }
 
-    /// A kept topology by its number.
+    /// Returns a retained topology by its number.
     pub fn topology(&self, number: TopologyNo) -> Option<&Arc<IndexTopology>> {
         let numbers = |record: &TopologyRecord| record.topology.number;
         let at = self.topologies.binary_search_by_key(&number, numbers).ok()?;
         Some(&self.topologies[at].topology)
     }
 
-    fn forget(&mut self, unix_ms: u64) {
+    /// Drops past topologies that are too old or too many.
+    fn drop_old_topologies(&mut self, unix_ms: u64) {
         let places: usize = self.info.topology.placement.iter().map(Vec::len).sum();
         let most = (PLACES_MAX / places.max(1)).max(TOPOLOGIES_MIN);
         let old = |next: &TopologyRecord| next.unix_ms.saturating_add(KEPT_MS) < unix_ms;

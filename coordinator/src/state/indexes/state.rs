@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::state::capacity::limits::PAST_TOPOLOGY_BYTES_IN_ALL_MAX;
 use crate::state::capacity::table::{PLACE_BYTES_MAX, TOPOLOGY_BYTES_MAX};
-use crate::state::clock::Now;
+use crate::state::clock::CommandNumbers;
 use crate::state::consequence::Consequence;
 use crate::state::indexes::placement::{Placement, change_copies, change_placement};
 use crate::state::indexes::record::IndexRecord;
@@ -23,9 +23,10 @@ use crate::state::indexes::record::IndexRecord;
 pub(in crate::state) struct IndexesState {
     /// The last id that was assigned.
     last: u64,
-    /// The generation that the name of each index refers to (the *named* generation).
+    /// The generation that the name of each index refers to (the *named* generation): the serving
+    /// one, or the first one during its build.
     named: BTreeMap<IndexId, IndexRecord>,
-    /// The other generations.
+    /// The generations that are not named: newer ones being built, and retired ones.
     others: BTreeMap<LocalIndexId, IndexRecord>,
     /// The newest generation that was ever begun, for each index that has had more than one.
     newest: BTreeMap<IndexId, Generation>,
@@ -56,7 +57,8 @@ impl IndexesState {
         &self.slice_bytes_max
     }
 
-    /// All generations of all indexes: first the named one of each index, by id, then the others.
+    /// Iterates over all generations of all indexes: first the named one of each index, by id,
+    /// then the others.
     pub(in crate::state) fn all(&self) -> impl Iterator<Item = &IndexRecord> {
         self.named.values().chain(self.others.values())
     }
@@ -65,7 +67,8 @@ impl IndexesState {
         self.all().map(|record| &record.info)
     }
 
-    /// Returns the generation that the name of an index means; `None` if there is no such index.
+    /// Returns the generation that the name of an index refers to; `None` if there is no such
+    /// index.
     pub(in crate::state) fn get(&self, index: IndexId) -> Option<&Arc<IndexInfo>> {
         self.named.get(&index).map(|record| &record.info)
     }
@@ -74,7 +77,7 @@ impl IndexesState {
         self.named.iter().find(|(_, index)| index.info.spec.name == name).map(|(id, _)| *id)
     }
 
-    /// Iterates over the named generations of the indexes on a bucket.
+    /// Iterates over the generations over a bucket that names of indexes refer to.
     pub(in crate::state) fn on_bucket(
         &self,
         bucket: BucketId,
@@ -111,13 +114,13 @@ impl IndexesState {
         next.map(|record| &record.info)
     }
 
-    /// True if a generation is built over a version that is not current.
+    /// True if a generation is built over a version of a data set that is not current.
     pub(in crate::state) fn is_of_next_version(&self, info: &IndexInfo) -> bool {
         self.get(info.id).is_some_and(|named| named.bucket != info.bucket)
     }
 
-    /// Returns true if each index on bucket `from` whose build was begun has a next generation over
-    /// bucket `to`.
+    /// Returns true if all indexes can switch from bucket `from` to bucket `to`: each index on
+    /// `from` whose build was begun has a next generation over `to`.
     pub(in crate::state) fn can_switch(&self, from: BucketId, to: BucketId) -> bool {
         let mut begun = self.on_bucket(from).filter(|info| info.state != IndexState::Pending);
         begun.all(|info| self.next_generation(info.id).is_some_and(|next| next.bucket == to))
@@ -133,13 +136,13 @@ impl IndexesState {
     }
 
     /// Adds an index under the next id.
-    pub(super) fn create(&mut self, info: IndexInfo, now: Now) {
+    pub(super) fn create(&mut self, info: IndexInfo, now: CommandNumbers) {
         self.last = info.id.0;
         self.named.insert(info.id, IndexRecord::new(info, now.revision, now.unix_ms));
     }
 
     /// Adds the newest generation of an index.
-    pub(super) fn begin_generation(&mut self, info: IndexInfo, now: Now) {
+    pub(super) fn begin_generation(&mut self, info: IndexInfo, now: CommandNumbers) {
         let id = info.local_id();
         self.newest.insert(id.index, id.generation);
         let is_pending = info.state == IndexState::Pending;
@@ -149,7 +152,7 @@ impl IndexesState {
             self.named.insert(id.index, record);
         } else {
             self.others.insert(id, record);
-            self.note_generations(id.index, now);
+            self.renew_named_revision(id.index, now);
         }
     }
 
@@ -162,6 +165,7 @@ impl IndexesState {
         before.unwrap_or(0) != bytes
     }
 
+    /// Returns the record of a generation, to change it.
     fn record_mut(&mut self, id: LocalIndexId) -> Option<&mut IndexRecord> {
         match self.named.get_mut(&id.index).filter(|record| record.info.local_id() == id) {
             Some(record) => Some(record),
@@ -169,6 +173,7 @@ impl IndexesState {
         }
     }
 
+    /// Returns the ids of all generations.
     fn ids(&self) -> Vec<LocalIndexId> {
         self.infos().map(|info| info.local_id()).collect()
     }
@@ -177,7 +182,7 @@ impl IndexesState {
     pub(super) fn change(
         &mut self,
         id: LocalIndexId,
-        now: Now,
+        now: CommandNumbers,
         change: impl FnOnce(&mut IndexInfo),
     ) {
         if let Some(record) = self.record_mut(id) {
@@ -185,12 +190,12 @@ impl IndexesState {
         }
     }
 
-    /// Changes the definition in the generations of an index: in all with `retired_too`, otherwise
-    /// in those that are not retired.
+    /// Changes the definition in the generations of an index: in all of them with `retired_too`,
+    /// otherwise without the retired ones.
     pub(super) fn change_spec(
         &mut self,
         index: IndexId,
-        (now, retired_too): (Now, bool),
+        (now, retired_too): (CommandNumbers, bool),
         change: impl Fn(&mut IndexSpec),
     ) {
         let ids: Vec<LocalIndexId> = self.generations_of(index).map(|of| of.local_id()).collect();
@@ -205,7 +210,7 @@ impl IndexesState {
 
     /// Gives the named record of an index a new revision, because the set of its generations has
     /// changed.
-    pub(super) fn note_generations(&mut self, index: IndexId, now: Now) {
+    pub(super) fn renew_named_revision(&mut self, index: IndexId, now: CommandNumbers) {
         if let Some(record) = self.named.get_mut(&index) {
             record.change(now.revision, now.unix_ms, |_| {});
         }
@@ -219,15 +224,16 @@ impl IndexesState {
         self.slice_bytes_max.remove(&index);
     }
 
-    /// Removes a generation that is not named. The nodes drop their data of it.
-    pub(super) fn remove_generation(&mut self, id: LocalIndexId, now: Now) {
+    /// Removes a generation that the name of its index does not refer to. The nodes then drop
+    /// their data of it.
+    pub(super) fn remove_generation(&mut self, id: LocalIndexId, now: CommandNumbers) {
         self.others.remove(&id);
-        self.note_generations(id.index, now);
+        self.renew_named_revision(id.index, now);
     }
 
-    /// Makes a generation the named one, and retires the previous one; returns the moves that this
-    /// ends.
-    pub(super) fn serve(&mut self, id: LocalIndexId, now: Now) -> Vec<EndedMove> {
+    /// Makes a generation the serving one of its index, and retires the previous one. Returns the
+    /// moves that end by this.
+    pub(super) fn serve(&mut self, id: LocalIndexId, now: CommandNumbers) -> Vec<EndedMove> {
         let next = self.others.remove(&id);
         let ended = if next.is_some() { self.retire(id.index, now) } else { Vec::new() };
         self.named.extend(next.map(|next| (id.index, next)));
@@ -236,8 +242,8 @@ impl IndexesState {
     }
 
     /// Retires the named generation of an index. An unfinished first build is dropped instead,
-    /// since it was never readable. Returns the moves that this ends.
-    fn retire(&mut self, index: IndexId, now: Now) -> Vec<EndedMove> {
+    /// since it was never readable. Returns the moves that end by this.
+    fn retire(&mut self, index: IndexId, now: CommandNumbers) -> Vec<EndedMove> {
         let Some(info) = self.get(index) else { return Vec::new() };
         if info.state == IndexState::Backfill {
             self.named.remove(&index);
@@ -251,11 +257,12 @@ impl IndexesState {
         ended
     }
 
-    /// Ends the moves of a generation for which `ends` returns true; returns them.
+    /// Ends those moves of a generation for which `ends` returns true, and returns them. `undone`
+    /// is the reason if they are undone.
     fn end_moves(
         &mut self,
         id: LocalIndexId,
-        now: Now,
+        now: CommandNumbers,
         undone: Option<&str>,
         ends: impl Fn(&SliceMove) -> bool,
     ) -> Vec<EndedMove> {
@@ -269,11 +276,11 @@ impl IndexesState {
         ended.into_iter().map(end).collect()
     }
 
-    /// Ends all moves of slices that are lost.
+    /// Ends all moves of slices that have lost all of their copies. Returns the ended moves.
     fn end_moves_of_lost(
         &mut self,
         id: LocalIndexId,
-        now: Now,
+        now: CommandNumbers,
         slices: &[SliceNo],
     ) -> Vec<EndedMove> {
         let is_done = |m: &SliceMove| slices.contains(&m.slice) && m.stage == MoveStage::Done;
@@ -283,10 +290,14 @@ impl IndexesState {
         ended
     }
 
-    /// Applies a consequence to the indexes; returns the moves that this ends.
-    pub(in crate::state) fn on(&mut self, consequence: &Consequence, now: Now) -> Vec<EndedMove> {
+    /// Applies a consequence to the indexes. Returns the moves that end by this.
+    pub(in crate::state) fn on(
+        &mut self,
+        consequence: &Consequence,
+        now: CommandNumbers,
+    ) -> Vec<EndedMove> {
         match consequence {
-            Consequence::BucketDropped(bucket) => self.remove_over(*bucket, now),
+            Consequence::BucketDropped(bucket) => self.remove_indexes_over(*bucket, now),
             Consequence::RollbackBegun { bucket, .. } => {
                 let of_bucket = self.infos().filter(|info| info.bucket == *bucket);
                 let ids: Vec<LocalIndexId> = of_bucket.map(|info| info.local_id()).collect();
@@ -294,7 +305,7 @@ impl IndexesState {
                 let end = |id| self.end_moves(id, now, why, is_unfinished);
                 return ids.into_iter().flat_map(end).collect();
             }
-            Consequence::NumbersSkipped(above) => self.skip(*above, now),
+            Consequence::NumbersSkipped(above) => self.continue_above(*above, now),
             Consequence::VersionSwitched { from, to } => return self.switch(*from, *to, now),
             Consequence::GenerationBegun { info, replaces } => {
                 self.begin_generation(info.clone(), now);
@@ -320,23 +331,23 @@ impl IndexesState {
                 return ended;
             }
             Consequence::IndexerRemoved { node, placements } => {
-                return self.leave(*node, placements, now);
+                return self.remove_node(*node, placements, now);
             }
             _ => {}
         }
         Vec::new()
     }
 
-    fn start_move(&mut self, index: IndexId, started: &SliceMove, now: Now) {
+    fn start_move(&mut self, index: IndexId, started: &SliceMove, now: CommandNumbers) {
         let Some(id) = self.get(index).map(|info| info.local_id()) else { return };
         self.change(id, now, |info| {
             info.moves.push(started.clone());
-            take_place(info, started);
+            place_finished_move(info, started);
         });
     }
 
-    /// Removes the indexes on a bucket, and all generations of other indexes over it.
-    fn remove_over(&mut self, bucket: BucketId, now: Now) {
+    /// Removes the indexes on a bucket, and all generations of other indexes over this bucket.
+    fn remove_indexes_over(&mut self, bucket: BucketId, now: CommandNumbers) {
         let indexes: Vec<IndexId> = self.on_bucket(bucket).map(|info| info.id).collect();
         indexes.into_iter().for_each(|index| self.remove(index));
         let over = self.others.iter().filter(|(_, record)| record.info.bucket == bucket);
@@ -344,9 +355,9 @@ impl IndexesState {
         generations.into_iter().for_each(|id| self.remove_generation(id, now));
     }
 
-    /// Makes all generations over one bucket the named ones, in place of those over another bucket;
-    /// returns the moves that this ends.
-    fn switch(&mut self, from: BucketId, to: BucketId, now: Now) -> Vec<EndedMove> {
+    /// Makes all generations over bucket `to` the serving ones, in place of those over bucket
+    /// `from`. Returns the moves that end by this.
+    fn switch(&mut self, from: BucketId, to: BucketId, now: CommandNumbers) -> Vec<EndedMove> {
         let indexes: Vec<LocalIndexId> = self.on_bucket(from).map(|info| info.local_id()).collect();
         let mut ended = Vec::new();
         for id in indexes {
@@ -359,8 +370,8 @@ impl IndexesState {
         ended
     }
 
-    /// Continues all numbers of indexes above `above`.
-    fn skip(&mut self, above: u64, now: Now) {
+    /// Lets all further ids and topology numbers of indexes begin above `above`.
+    fn continue_above(&mut self, above: u64, now: CommandNumbers) {
         self.last = above;
         for record in self.named.values_mut().chain(self.others.values_mut()) {
             record.change(now.revision, now.unix_ms, |info| {
@@ -369,31 +380,33 @@ impl IndexesState {
         }
     }
 
-    fn undo_moves_to(&mut self, node: NodeId, now: Now, why: &str) -> Vec<EndedMove> {
+    /// Undoes the unfinished moves to a node, and returns them.
+    fn undo_moves_to(&mut self, node: NodeId, now: CommandNumbers, why: &str) -> Vec<EndedMove> {
         let why = format!("target node {node} {why}");
         let goes_there = |m: &SliceMove| is_unfinished(m) && m.to == Some(node);
         let ids = self.ids().into_iter();
         ids.flat_map(|id| self.end_moves(id, now, Some(&why), goes_there)).collect()
     }
 
-    fn place(&mut self, placements: &[(LocalIndexId, Placement)], now: Now) {
+    /// Gives generations new placements.
+    fn place(&mut self, placements: &[(LocalIndexId, Placement)], now: CommandNumbers) {
         for (id, placement) in placements {
             self.change(*id, now, |info| change_placement(info, placement.clone()));
         }
     }
 
-    /// Removes a node from all topologies and moves; returns the moves that this ends.
-    fn leave(
+    /// Removes a node from all topologies and moves. Returns the moves that end by this.
+    fn remove_node(
         &mut self,
         node: NodeId,
         placements: &[(LocalIndexId, Placement)],
-        now: Now,
+        now: CommandNumbers,
     ) -> Vec<EndedMove> {
         let mut ended = Vec::new();
         for (id, _) in placements {
             // The new node begins without data, so no move of the slice can continue.
             let info = self.record(*id).map(|record| Arc::clone(&record.info));
-            let lost = info.map(|info| lost_with(&info, &[node])).unwrap_or_default();
+            let lost = info.map(|info| slices_only_on(&info, &[node])).unwrap_or_default();
             ended.extend(self.end_moves_of_lost(*id, now, &lost));
         }
         ended.extend(self.undo_moves_to(node, now, "was removed"));
@@ -412,8 +425,8 @@ impl IndexesState {
         ended
     }
 
-    /// Drops the oldest past topologies of all indexes until the rest fits in a snapshot. A scan
-    /// that refers to a dropped topology starts again.
+    /// Drops the oldest past topologies of all indexes until the remaining ones fit in a
+    /// snapshot. A scan that refers to a dropped topology starts again.
     fn forget_topologies(&mut self) {
         let past = |record: &IndexRecord| {
             let newest = record.topologies.len().saturating_sub(1);
@@ -435,7 +448,7 @@ impl IndexesState {
     }
 }
 
-/// Returns the size limit of a topology in a snapshot, in bytes.
+/// Returns the largest size, in bytes, that a topology can have in a snapshot.
 fn topology_bytes(topology: &IndexTopology) -> usize {
     let places: usize = topology.placement.iter().map(Vec::len).sum();
     TOPOLOGY_BYTES_MAX + PLACE_BYTES_MAX * places
@@ -445,23 +458,24 @@ fn is_unfinished(m: &SliceMove) -> bool {
     m.stage < MoveStage::Done
 }
 
+/// Takes a move to its next stage.
 fn advance_move(info: &mut IndexInfo, id: MoveId, stage: MoveStage, epoch: Epoch) {
     let Some(m) = info.moves.iter_mut().find(|m| m.id == id) else { return };
     (m.stage, m.epoch) = (stage, epoch);
     let advanced = m.clone();
-    take_place(info, &advanced);
+    place_finished_move(info, &advanced);
 }
 
-/// Makes the placement after a finished move the next topology.
-fn take_place(info: &mut IndexInfo, m: &SliceMove) {
+/// Changes the topology by a move that is done; does nothing for an unfinished move.
+fn place_finished_move(info: &mut IndexInfo, m: &SliceMove) {
     if m.stage == MoveStage::Done {
         change_copies(info, m.slice, m.from, m.to);
     }
 }
 
-/// Returns the slices whose copies are all on these nodes; none for an index whose build has not
-/// begun, since it has no data.
-pub(in crate::state) fn lost_with(info: &IndexInfo, nodes: &[NodeId]) -> Vec<SliceNo> {
+/// Returns the slices of an index that have copies on these nodes only. Returns none if the build
+/// has not begun, since such an index has no data.
+pub(in crate::state) fn slices_only_on(info: &IndexInfo, nodes: &[NodeId]) -> Vec<SliceNo> {
     if info.state == IndexState::Pending {
         return Vec::new();
     }

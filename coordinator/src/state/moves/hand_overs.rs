@@ -6,7 +6,7 @@ use proto::model::assignment::{HandOver, VbucketAssignment};
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::ids::NodeId;
 use proto::model::node::Role;
-use proto::rpc::command::{self, CancelHandOver, HandedOver};
+use proto::rpc::command::{self, CancelHandOver, FinishHandOver};
 use proto::{Error, ErrorCode, Result};
 
 use crate::state::consequence::Consequence;
@@ -24,7 +24,7 @@ const STATIC: &str = "the partitions of a version stay where they were loaded; t
 
 const WHOLE: &str = "an embedded bucket moves as a whole: ALTER BUCKET … MOVE TO 'n'";
 
-/// Chooses the projectors of a new bucket: the `wanted` number, those with the fewest buckets
+/// Chooses the projectors of a new bucket: `wanted` projectors, those with the fewest buckets
 /// first.
 pub(in crate::state) fn choose_projectors(
     state: &StateContext,
@@ -34,7 +34,7 @@ pub(in crate::state) fn choose_projectors(
 ) -> Result<Vec<NodeId>> {
     let mut idlest: Vec<NodeId> =
         state.nodes.of_role(Role::Projector).map(|node| node.id).collect();
-    idlest.sort_by_key(|id| (buckets_at(state, *id), *id));
+    idlest.sort_by_key(|id| (bucket_count_of(state, *id), *id));
     if idlest.is_empty() {
         let what = "no projector is registered that could own the bucket";
         return Err(Error::unavailable(what)
@@ -56,10 +56,10 @@ pub(in crate::state) fn choose_projectors(
     Ok(idlest)
 }
 
-/// The number of buckets in which a projector has a part.
-fn buckets_at(state: &StateContext, projector: NodeId) -> usize {
+/// The number of buckets of which a projector owns vbuckets or has a copy.
+fn bucket_count_of(state: &StateContext, projector: NodeId) -> usize {
     let has_part = |info: &&Arc<BucketInfo>| {
-        info.assignment.concerns(projector) || state.copies.concern(info.id, projector)
+        info.assignment.concerns(projector) || state.copies.has_copy(info.id, projector)
     };
     state.buckets.all().values().filter(has_part).count()
 }
@@ -117,7 +117,7 @@ impl Apply for command::HandOver {
     }
 }
 
-impl Apply for HandedOver {
+impl Apply for FinishHandOver {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let Self { bucket, number } = *self;
         let gone = || Error::new(ErrorCode::Unknown, format!("hand-over {number} was cancelled"));

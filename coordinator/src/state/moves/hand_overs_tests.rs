@@ -1,7 +1,7 @@
 use proto::model::ids::{BucketId, VbucketId};
 use proto::rpc::command::{
-    CancelHandOver, Command, CreateBucket, DropBucket, HandOver, HandedOver, Outcome, RegisterNode,
-    RemoveNode,
+    CancelHandOver, Command, CreateBucket, DropBucket, FinishHandOver, HandOver, Outcome,
+    RegisterNode, RemoveNode,
 };
 
 use super::*;
@@ -69,7 +69,7 @@ fn a_hand_over_ends_when_its_target_reports_and_only_once() {
     assert_eq!(assignment(&state).owner(VbucketId(1)), Some(NodeId(11)));
     refused(&mut state, hand_over(&[1], 10));
     refused(&mut state, RemoveNode { node: NodeId(12), force: false });
-    let finish = |number| Command::HandedOver(HandedOver { bucket: BucketId(1), number });
+    let finish = |number| Command::FinishHandOver(FinishHandOver { bucket: BucketId(1), number });
     done(&mut state, finish(transfer[0].number));
     assert_eq!(assignment(&state).owner(VbucketId(1)), Some(NodeId(12)));
     refused(&mut state, finish(transfer[0].number));

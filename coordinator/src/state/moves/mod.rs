@@ -106,7 +106,7 @@ impl Apply for CancelMoves {
     }
 }
 
-/// Checks that a move is possible.
+/// Checks that a planned move is possible now.
 fn check_move(state: &StateContext, planned: &PlannedMove) -> Result<()> {
     let moves: usize = state.indexes.infos().map(|info| info.moves.len()).sum();
     MOVES.check(moves + 1).map_err(|error| Error { code: ErrorCode::Unavailable, ..error })?;
@@ -151,10 +151,11 @@ fn check_move(state: &StateContext, planned: &PlannedMove) -> Result<()> {
     planned.to.map_or(Ok(()), |to| check_target(state, info, (planned.slice, to)).map_err(of))
 }
 
+/// Starts a move under the next number. Moves that only remove a copy are done at once.
 fn start_move(state: &mut StateContext, planned: &PlannedMove) -> Option<MoveId> {
     let PlannedMove { index, slice, from, to, .. } = *planned;
     let epoch = state.epochs.newest(state.indexes.get(index)?.bucket)?;
-    let id = state.moves.number();
+    let id = state.moves.assign_number();
     // The removal of a copy needs no preparation.
     let stage = if to.is_some() { MoveStage::Start } else { MoveStage::Done };
     let started = SliceMove { id, slice, from, to, stage, epoch };

@@ -1,13 +1,13 @@
-//! The numbers of moves, and the moves that have ended. A move in progress is stored in its index.
+//! The numbers of moves, and the last ended moves. A move in progress is stored in its index.
 
 use proto::model::ids::MoveId;
 use proto::model::moves::EndedMove;
 use serde::{Deserialize, Serialize};
 
-use crate::state::capacity::limits::{ENDED_MOVES_MAX, REASON_BYTES_MAX, beginning};
+use crate::state::capacity::limits::{ENDED_MOVES_MAX, REASON_BYTES_MAX, longest_prefix};
 use crate::state::consequence::Consequence;
 
-/// The numbers of moves, and the moves that have ended. Numbers are never reused.
+/// The numbers of moves, and the last ended moves. Numbers are never reused.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::state) struct MovesState {
     /// The last number that was assigned.
@@ -26,12 +26,12 @@ impl MovesState {
     }
 
     /// Assigns the next number.
-    pub(super) fn number(&mut self) -> MoveId {
+    pub(super) fn assign_number(&mut self) -> MoveId {
         self.last += 1;
         MoveId(self.last)
     }
 
-    /// Records the moves that a consequence has ended.
+    /// Records the moves that have ended by a consequence.
     pub(in crate::state) fn on(&mut self, consequence: &Consequence, ended: Vec<EndedMove>) {
         match consequence {
             Consequence::NumbersSkipped(above) => self.last = *above,
@@ -43,7 +43,7 @@ impl MovesState {
 
     fn end(&mut self, mut ended: Vec<EndedMove>) {
         for why in ended.iter_mut().filter_map(|of| of.undone.as_mut()) {
-            why.truncate(beginning(why, REASON_BYTES_MAX).len());
+            why.truncate(longest_prefix(why, REASON_BYTES_MAX).len());
         }
         self.ended.extend(ended);
         let surplus = self.ended.len().saturating_sub(ENDED_MOVES_MAX);

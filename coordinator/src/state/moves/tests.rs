@@ -27,7 +27,7 @@ fn end(id: MoveId, undone: Option<&str>) -> Command {
 /// Returns the indexers that receive the mutations of a slice.
 fn fed(state: &StateContext, slice: u16) -> Vec<u64> {
     let info = &state.indexes.named()[&INDEX].info;
-    (20..30).filter(|id| info.feeds(NodeId(*id), SliceNo(slice))).collect()
+    (20..30).filter(|id| info.is_fed(NodeId(*id), SliceNo(slice))).collect()
 }
 
 #[test]
@@ -298,11 +298,11 @@ fn check_change(before: &StateContext, after: &StateContext) {
     {
         let hosts = [old, new].map(|info| info.topology.hosts(id, slice));
         if hosts == [false, true] {
-            assert!(old.feeds(id, slice), "node {id} answers for slice {slice} unprepared");
+            assert!(old.is_fed(id, slice), "node {id} answers for slice {slice} unprepared");
         }
         if hosts == [true, false] {
             let removed = !after.nodes.all().contains_key(&id);
-            assert_eq!(new.feeds(id, slice), !removed, "scans read slice {slice} on node {id}");
+            assert_eq!(new.is_fed(id, slice), !removed, "scans read slice {slice} on node {id}");
         }
         let at = |info: &IndexInfo, stage| {
             let of = |m: &&SliceMove| (m.slice, m.stage) == (slice, stage);
@@ -314,7 +314,7 @@ fn check_change(before: &StateContext, after: &StateContext) {
         let due = new.topology.hosts(id, slice)
             || at(new, MoveStage::Catchup)
             || at(new, MoveStage::Done);
-        assert_eq!(new.feeds(id, slice), due);
+        assert_eq!(new.is_fed(id, slice), due);
     }
 }
 

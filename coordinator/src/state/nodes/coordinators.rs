@@ -1,4 +1,5 @@
-//! The coordinators among the nodes. The log's changes of the members add and remove them.
+//! Adds coordinators to the nodes and removes them, when a change of the log's members is
+//! applied.
 
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
@@ -38,9 +39,10 @@ impl StateContext {
         self.coordinators_changed(position, changed_if(is_known))
     }
 
+    /// Counts the change, and returns the effects of it.
     fn coordinators_changed(&mut self, position: u64, effects: Vec<Effect>) -> Vec<Effect> {
-        self.clock.reach(position);
-        self.count(&effects);
+        self.clock.set_position(position);
+        self.count_change(&effects);
         let broken = || if effects.is_empty() { Ok(()) } else { self.check() };
         debug_assert_eq!(broken(), Ok(()), "after a change of the coordinators");
         effects
@@ -53,7 +55,7 @@ mod tests {
     use crate::state::tests::{node, with_bucket};
 
     #[test]
-    fn coordinators_are_nodes_that_come_and_go() {
+    fn coordinators_are_added_and_removed_as_nodes() {
         let mut state = with_bucket();
         let cas = state.catalog_cas();
         assert!(!state.add_coordinator(90, NodeId(4), "h:4").unwrap().is_empty());
@@ -66,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_another_process_is_refused_and_stays_its_own() {
+    fn a_taken_node_id_is_refused() {
         let mut state = with_bucket();
         let indexer = node(40, Role::Indexer);
         register_unproven(&mut state, &indexer).unwrap();

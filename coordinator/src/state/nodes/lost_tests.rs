@@ -1,7 +1,7 @@
 use proto::model::ids::{BucketId, IndexId, MoveId};
 use proto::model::index::IndexSpec;
 use proto::rpc::command::{
-    BuildIndexes, Command, CreateIndex, DrainNode, PlaceLost, RegisterNode, RemoveNode,
+    BuildIndexes, Command, CreateIndex, DrainNode, RegisterNode, RemoveNode, ReplaceLostSlices,
 };
 
 use super::*;
@@ -20,8 +20,10 @@ fn force(node: u64) -> Command {
 /// unfinished builds on `lost_to_builds` nodes.
 fn place_lost(state: &mut StateContext, lost: &[u64], lost_to_builds: &[u64]) -> Outcome {
     let nodes = |ids: &[u64]| ids.iter().copied().map(NodeId).collect::<Vec<_>>();
-    let command =
-        Command::PlaceLost(PlaceLost { lost: nodes(lost), lost_to_builds: nodes(lost_to_builds) });
+    let command = Command::ReplaceLostSlices(ReplaceLostSlices {
+        lost: nodes(lost),
+        lost_to_builds: nodes(lost_to_builds),
+    });
     done_decided(state, avoiding(&[lost, lost_to_builds].concat()), command)
 }
 
@@ -121,7 +123,7 @@ fn a_node_that_has_just_given_the_slice_away_takes_it_back() {
     assert_eq!(copies(&state, 0), [20], "its copy is still fed, though it is drained");
     assert_eq!(copies(&state, 1), [23], "the copy on a silent node may be lost as well");
     assert!(state.indexes.named()[&INDEX].info.moves.is_empty());
-    assert!(state.indexes.named()[&INDEX].info.feeds(NodeId(20), SliceNo(0)));
+    assert!(state.indexes.named()[&INDEX].info.is_fed(NodeId(20), SliceNo(0)));
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub mod state;
 
 use std::sync::Arc;
 
-use proto::client::of_another_cluster;
+use proto::client::other_cluster_error;
 use proto::model::bucket::SourceKind;
 use proto::model::identity::JoinRequest;
 use proto::model::ids::{LocalIndexId, NodeId, SliceNo};
@@ -27,11 +27,11 @@ use crate::state::copies::check_copies_without;
 use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, catalog_changed, changed_if, nothing};
 use crate::state::indexes::placement::Placement;
-use crate::state::nodes::lost::{Heirs, no_heir};
+use crate::state::nodes::lost::{NewHosts, no_host_error};
 use crate::state::versions::partitions::{check_versions_without, give_partitions_away};
 
 /// Returns the error for a second process with the id of a registered node.
-pub(crate) fn taken(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
+pub(crate) fn node_id_taken_error(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
     let at = known.map_or_else(String::new, |known| format!(" at {}", known.address));
     let what = format!("node {node} is another process{at}, with another data directory");
     Error::new(ErrorCode::NodeTaken, what).with_hint(
@@ -40,7 +40,7 @@ pub(crate) fn taken(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
     )
 }
 
-/// The treatment of slices whose only copy is on an indexer that is to be removed.
+/// How the removal of an indexer treats slices whose only copy is on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::state) enum Removal {
     /// The removal is refused.
@@ -62,14 +62,14 @@ impl Apply for Join {
         let cluster = state.nodes.cluster();
         if let Some(own) = own.filter(|own| cluster != Some(*own)) {
             let whose = format!("the data directory of {} {}", node.role.name(), node.id);
-            return Err(of_another_cluster(&whose, own, cluster));
+            return Err(other_cluster_error(&whose, own, cluster));
         }
         let known = state.nodes.proof(node.id);
         if known.is_some_and(|known| known != proof && decided.replaces != Some(*known)) {
-            return Err(taken(node.id, state.node(node.id)));
+            return Err(node_id_taken_error(node.id, state.node(node.id)));
         }
         let is_changed = register(state, node)?;
-        let (cluster, is_other) = state.nodes.prove(node.id, *proof, *fresh);
+        let (cluster, is_other) = state.nodes.record_proof(node.id, *proof, *fresh);
         Ok((Outcome::Joined(cluster), changed_if(is_changed || is_other)))
     }
 }
@@ -111,7 +111,7 @@ impl Apply for RemoveNode {
             Role::Projector => {
                 check_without_projector(state, node).map_err(|error| match removal {
                     Removal::Kept => error,
-                    Removal::Forced => documents_stay(error),
+                    Removal::Forced => with_force_hint(error),
                 })?;
                 Some(Consequence::ProjectorRemoved(node))
             }
@@ -133,7 +133,7 @@ impl Apply for RemoveNode {
 /// Registers a process without a data directory.
 pub(in crate::state) fn register_unproven(state: &mut StateContext, node: &NodeInfo) -> Change {
     match state.nodes.proof(node.id) {
-        Some(_) => Err(taken(node.id, state.node(node.id))),
+        Some(_) => Err(node_id_taken_error(node.id, state.node(node.id))),
         None => Ok((Outcome::Done, changed_if(register(state, node)?))),
     }
 }
@@ -146,7 +146,7 @@ fn register(state: &mut StateContext, node: &NodeInfo) -> Result<bool> {
     Ok(is_changed)
 }
 
-/// Checks that each copy on the node has room on another node.
+/// Checks that each slice on a node could move to another node, so that the node may be drained.
 fn check_drain(state: &StateContext, node: NodeId) -> Result<()> {
     let left: Vec<NodeId> =
         state.nodes.receiving().map(|other| other.id).filter(|id| *id != node).collect();
@@ -166,7 +166,7 @@ fn check_drain(state: &StateContext, node: NodeId) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a projector has no data that no other projector has.
+/// Checks that a projector may be removed: it must not own data that no other projector has.
 fn check_without_projector(state: &StateContext, node: NodeId) -> Result<()> {
     check_copies_without(state, node)?;
     check_versions_without(state, node)?;
@@ -179,14 +179,15 @@ fn check_without_projector(state: &StateContext, node: NodeId) -> Result<()> {
         .with_hint("move its vbuckets with ALTER BUCKET … MOVE VBUCKET, or use DROP BUCKET"))
 }
 
-/// Returns the placements, without an indexer, of all generations that have slices on it.
+/// Returns the placements without a node, of all generations that have slices on it. Returns an
+/// error if a slice cannot be placed elsewhere.
 fn placements_without(
     state: &StateContext,
     node: NodeId,
     removal: Removal,
     silent: &[NodeId],
 ) -> Result<Vec<(LocalIndexId, Placement)>> {
-    let mut heirs = Heirs::new(state, &[node], silent);
+    let mut heirs = NewHosts::new(state, &[node], silent);
     let mut placements = Vec::new();
     for info in state.indexes.infos() {
         let without = placement_without(info, node, removal, &mut heirs)?;
@@ -195,14 +196,14 @@ fn placements_without(
     Ok(placements)
 }
 
-/// Returns new placements for the slices on an indexer whose indexes have not begun their build. A
-/// slice that no other node can take stays.
+/// Returns new placements for the slices on an indexer that belong to indexes whose build has not
+/// begun. A slice that no other node can take is left as it is.
 fn unbuilt_elsewhere(
     state: &StateContext,
     node: NodeId,
     silent: &[NodeId],
 ) -> Vec<(LocalIndexId, Placement)> {
-    let mut heirs = Heirs::new(state, &[node], silent);
+    let mut heirs = NewHosts::new(state, &[node], silent);
     let unbuilt = state.indexes.infos().filter(|info| info.state == IndexState::Pending);
     let elsewhere = unbuilt.filter_map(|info| {
         let placement = placement_without(info, node, Removal::Kept, &mut heirs).ok()??;
@@ -211,14 +212,14 @@ fn unbuilt_elsewhere(
     elsewhere.collect()
 }
 
-/// Returns the placement of an index without a node; `None` if the node has no slice of it. Only
-/// slices that are not being built, or that are lost with the node, can be placed elsewhere at
-/// once.
+/// Returns the placement of an index without a node; `None` if the node has no slice of it. Other
+/// nodes replace the node only in slices whose build has not begun, or that lose their last copy
+/// by a forced removal.
 fn placement_without(
     info: &IndexInfo,
     node: NodeId,
     removal: Removal,
-    heirs: &mut Heirs,
+    heirs: &mut NewHosts,
 ) -> Result<Option<Placement>> {
     if !info.topology.placement.iter().any(|copies| copies.contains(&node)) {
         return Ok(None);
@@ -231,14 +232,14 @@ fn placement_without(
         let slice = SliceNo(slice as u16);
         let others: Vec<NodeId> = copies.iter().copied().filter(|copy| *copy != node).collect();
         let to = match (info.state, removal) {
-            (IndexState::Pending, _) => heirs.host(&others),
-            (_, Removal::Forced) if others.is_empty() => heirs.heir(info, slice),
+            (IndexState::Pending, _) => heirs.choose_host(&others),
+            (_, Removal::Forced) if others.is_empty() => heirs.choose_for_lost_slice(info, slice),
             _ => None,
         };
         if to.is_none() && others.is_empty() {
             return Err(match removal {
-                Removal::Kept => only_copy(info, slice, node),
-                Removal::Forced => no_heir(info, slice, node),
+                Removal::Kept => only_copy_error(info, slice, node),
+                Removal::Forced => no_host_error(info, slice, node),
             });
         }
         replace_copy(copies, Some(node), to);
@@ -248,8 +249,8 @@ fn placement_without(
 
 /// Returns the refusal to remove a node that has the only copy of a slice. DRAIN NODE moves only
 /// slices of serving generations.
-fn only_copy(info: &IndexInfo, slice: SliceNo, node: NodeId) -> Error {
-    let what = format!("node {node} has {}", only_copy_of(info, slice));
+fn only_copy_error(info: &IndexInfo, slice: SliceNo, node: NodeId) -> Error {
+    let what = format!("node {node} has {}", only_copy_text(info, slice));
     match info.state {
         IndexState::Retired => Error::new(ErrorCode::WrongState, what).with_hint(OLD_ONES_GO),
         IndexState::Backfill => Error::new(ErrorCode::WrongState, what).with_hint(
@@ -264,12 +265,12 @@ fn only_copy(info: &IndexInfo, slice: SliceNo, node: NodeId) -> Error {
     }
 }
 
-/// The advice for the removal of a node that has slices of a retired generation.
+/// The advice for the removal of a node that still has slices of a retired generation.
 pub(crate) const OLD_ONES_GO: &str = "repeat the statement when SHOW SLICES lists the generation no more: it goes when these have ended, or with its version of a \
      data set (version_idle)";
 
-/// Returns the text for a slice whose only copy is on the node.
-pub(crate) fn only_copy_of(info: &IndexInfo, slice: SliceNo) -> String {
+/// Returns a text that describes a slice whose only copy is on a node.
+pub(crate) fn only_copy_text(info: &IndexInfo, slice: SliceNo) -> String {
     let name = &info.spec.name;
     match info.state {
         IndexState::Retired => format!(
@@ -282,9 +283,8 @@ pub(crate) fn only_copy_of(info: &IndexInfo, slice: SliceNo) -> String {
     }
 }
 
-/// Changes the refusal to remove a projector into that of a forced removal: FORCE has no effect on
-/// documents.
-fn documents_stay(error: Error) -> Error {
+/// Adds to the refusal to remove a projector that FORCE has no effect on documents.
+fn with_force_hint(error: Error) -> Error {
     let hint = "FORCE gives up slices, which are rebuilt from the documents, and never documents";
     let before = error.hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"));
     error.with_hint(format!("{hint}{before}"))

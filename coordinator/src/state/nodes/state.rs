@@ -19,7 +19,7 @@ pub(crate) const NAME_BYTES_MAX: usize = 255;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::state) struct NodesState {
     infos: BTreeMap<NodeId, Arc<NodeInfo>>,
-    /// Indexers that receive no more slices.
+    /// The indexers that are being drained: they receive no more slices.
     draining: BTreeSet<NodeId>,
     /// The last removed nodes, the newest last.
     removed: Vec<Arc<NodeInfo>>,
@@ -54,7 +54,7 @@ impl NodesState {
         self.proofs.get(&node)
     }
 
-    pub(in crate::state) fn is(&self, node: NodeId, role: Role) -> bool {
+    pub(in crate::state) fn has_role(&self, node: NodeId, role: Role) -> bool {
         self.infos.get(&node).is_some_and(|info| info.role == role)
     }
 
@@ -75,7 +75,7 @@ impl NodesState {
 
     /// True if an indexer may receive slices.
     pub(in crate::state) fn receives(&self, node: NodeId) -> bool {
-        self.is(node, Role::Indexer) && !self.draining.contains(&node)
+        self.has_role(node, Role::Indexer) && !self.draining.contains(&node)
     }
 
     #[cfg(test)]
@@ -115,9 +115,9 @@ impl NodesState {
         Ok(true)
     }
 
-    /// Records the proof of a node. The first node sets the cluster's id to `fresh`. Returns the
-    /// cluster, and true if the proof has changed.
-    pub(super) fn prove(
+    /// Records the proof of a node, and sets the cluster's id to `fresh` if it has none. Returns
+    /// the id of the cluster, and true if the proof has changed.
+    pub(super) fn record_proof(
         &mut self,
         node: NodeId,
         proof: NodeProof,
@@ -134,7 +134,7 @@ impl NodesState {
         }
     }
 
-    /// Removes a node and adds it to the last removed ones.
+    /// Removes a node, and adds it to the list of the last removed nodes.
     pub(super) fn remove(&mut self, node: NodeId) {
         self.removed.extend(self.infos.remove(&node));
         let surplus = self.removed.len().saturating_sub(REMOVED_NODES_MAX);

@@ -161,7 +161,7 @@ fn a_removed_node_that_a_move_leaves_is_read_no_more() {
     ids.iter().for_each(|id| advance(&mut state, *id, MoveStage::Done));
     done(&mut state, remove(20));
     let info = &state.indexes.named()[&INDEX].info;
-    assert!(info.moves.is_empty() && !info.feeds(NodeId(20), SliceNo(0)));
+    assert!(info.moves.is_empty() && !info.is_fed(NodeId(20), SliceNo(0)));
     let ended = state.catalog().ended_moves;
     assert!(ended.len() == 2 && ended.iter().all(|e| e.undone.is_none()), "they were done");
     done(&mut state, RegisterNode { node: node(20, Role::Indexer) });

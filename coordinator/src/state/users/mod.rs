@@ -7,9 +7,9 @@
 //! remove the last administrator, or the last one with a password or a token that is valid at the
 //! time of the command.
 //!
-//! A user has a number beside its name, and so has each password and each token. `--skip-epochs`
-//! raises all of these numbers, so that a withdrawn secret never becomes valid again. Grants end
-//! with their bucket, in the same command.
+//! A user has a number in addition to its name, and so has each password and each token.
+//! `--skip-epochs` raises all of these numbers, so that a withdrawn secret never becomes valid
+//! again. Grants end with their bucket, in the same command.
 
 pub mod state;
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::state::capacity::limits::TOKENS_EACH_MAX;
 use crate::state::capacity::table::{GRANTS, TOKENS, USERS};
-use crate::state::clock::Now;
+use crate::state::clock::CommandNumbers;
 use crate::state::consequence::Consequence;
 use crate::state::indexes::checks::check_range;
 
@@ -30,7 +30,7 @@ pub(super) type ChangeOutcome = (Option<UserId>, Option<TokenId>);
 pub(in crate::state) struct UsersState(Arc<Users>);
 
 impl UsersState {
-    /// Returns the users; always one `Arc` until they change.
+    /// Returns the users. The same `Arc` is returned until they change.
     pub(in crate::state) fn current(&self) -> &Arc<Users> {
         &self.0
     }
@@ -57,13 +57,13 @@ impl UsersState {
         }
     }
 
-    /// Changes the users; on an error they stay as they are. `bucket` is the result of the look-up
-    /// of the command's bucket.
+    /// Changes the users by a command; on an error they stay as they are. `bucket` tells whether
+    /// the bucket that the command names exists.
     pub(super) fn change(
         &mut self,
         command: &UserCommand,
         bucket: Result<()>,
-        now: Now,
+        now: CommandNumbers,
     ) -> Result<(ChangeOutcome, bool)> {
         let mut users = Users::clone(&self.0);
         let outcome = change_users(&mut users, command, bucket, now)?;
@@ -93,7 +93,7 @@ impl UsersState {
         let count = |users: &Users, counts: &dyn Fn(&User) -> bool| {
             users.by_name.values().filter(|user| counts(user)).count()
         };
-        let is_admin = |user: &User| user.grants.all.names(Privilege::Admin);
+        let is_admin = |user: &User| user.grants.all.contains(Privilege::Admin);
         let has_secret = |user: &User| {
             let has_password =
                 user.verifier.is_some() && user.until_unix_ms.is_none_or(|until| until > unix_ms);
@@ -136,7 +136,8 @@ impl UsersState {
             if *name != user.name || !is_given {
                 return Err(format!("the name or the numbers of user {name:?}"));
             }
-            let fits = |(id, set): (&BucketId, &Privileges)| may_be_granted(*id) && is_set(*set);
+            let fits =
+                |(id, set): (&BucketId, &Privileges)| may_be_granted(*id) && is_valid_set(*set);
             if !user.grants.buckets.iter().all(fits) {
                 return Err(format!("the privileges of user {name:?}: {:?}", user.grants));
             }
@@ -145,11 +146,12 @@ impl UsersState {
     }
 }
 
+/// Applies a command to the users. Returns the changed user, and the token that was created.
 fn change_users(
     users: &mut Users,
     command: &UserCommand,
     bucket: Result<()>,
-    now: Now,
+    now: CommandNumbers,
 ) -> Result<ChangeOutcome> {
     match command {
         UserCommand::Create { name, secret, limits, fresh, first } => {
@@ -193,7 +195,7 @@ fn create_user(
     users: &mut Users,
     name: &str,
     (secret, limits): (Option<&NewSecret>, UserLimits),
-    (first, now): (bool, Now),
+    (first, now): (bool, CommandNumbers),
 ) -> Result<ChangeOutcome> {
     users.last_user = UserId(users.last_user.0 + 1);
     let mut user = User {
@@ -220,7 +222,7 @@ fn alter_user(
     users: &mut Users,
     user: &mut User,
     change: &UserChange,
-    now: Now,
+    now: CommandNumbers,
 ) -> Result<Option<TokenId>> {
     match change {
         UserChange::Secret(secret) => return add_secret(users, user, secret, now),
@@ -243,12 +245,12 @@ fn alter_user(
     Ok(None)
 }
 
-/// Replaces the password of a user or adds a token; returns the id of a new token.
+/// Replaces the password of a user, or adds a token. Returns the id of the new token, if any.
 fn add_secret(
     users: &mut Users,
     user: &mut User,
     secret: &NewSecret,
-    now: Now,
+    now: CommandNumbers,
 ) -> Result<Option<TokenId>> {
     match secret {
         NewSecret::Password { verifier, until_unix_ms } => {
@@ -259,7 +261,7 @@ fn add_secret(
             Ok(None)
         }
         NewSecret::Token { sha256, until_unix_ms } => {
-            check_room_for_token(users, user)?;
+            check_token_limits(users, user)?;
             users.last_token = TokenId(users.last_token.0 + 1);
             let (id, sha256) = (users.last_token, sha256.clone());
             user.tokens.push(HashedToken { id, sha256, until_unix_ms: *until_unix_ms });
@@ -268,6 +270,7 @@ fn add_secret(
     }
 }
 
+/// Adds privileges to a user.
 fn grant(user: &mut User, privileges: Privileges, on: &GrantOn) {
     let granted = match on {
         GrantOn::All => &mut user.grants.all,
@@ -276,6 +279,7 @@ fn grant(user: &mut User, privileges: Privileges, on: &GrantOn) {
     *granted = granted.with(privileges);
 }
 
+/// Removes privileges from a user.
 fn revoke(user: &mut User, privileges: Privileges, on: &GrantOn) {
     let buckets = &mut user.grants.buckets;
     match on {
@@ -299,17 +303,18 @@ fn put(users: &mut Users, user: User) -> UserId {
 }
 
 fn user_named<'a>(users: &'a Users, name: &str) -> Result<&'a Arc<User>> {
-    users.named(name).ok_or_else(|| no_user(name))
+    users.find_by_name(name).ok_or_else(|| no_user(name))
 }
 
 fn no_user(name: &str) -> Error {
     // A name from elsewhere may be long.
-    let name = crate::state::capacity::limits::beginning(name, USER_NAME_BYTES_MAX);
+    let name = crate::state::capacity::limits::longest_prefix(name, USER_NAME_BYTES_MAX);
     Error::new(ErrorCode::UnknownUser, format!("user \"{name}\" does not exist"))
         .with_hint("SHOW USERS lists the users")
 }
 
-/// Returns limits in which each given limit replaces the own one; a given zero removes it.
+/// Returns the limits `own`, with each limit that is `given` replaced. A given zero removes the
+/// limit.
 fn with_limits(own: UserLimits, given: UserLimits) -> UserLimits {
     let with = |own: Option<u32>, given: Option<u32>| match given {
         None => own,
@@ -336,12 +341,13 @@ fn check_user_name(name: &str) -> Result<()> {
     ))
 }
 
+/// Checks that a new user may be created. With `first`, it must be the only one.
 fn check_new(users: &Users, name: &str, first: bool) -> Result<()> {
     if first && !users.by_name.is_empty() {
         return Err(Error::new(ErrorCode::WrongState, "there are users already")
             .with_hint("a user with admin ON ALL makes further ones"));
     }
-    if users.named(name).is_some() {
+    if users.find_by_name(name).is_some() {
         return Err(Error::new(ErrorCode::UserExists, format!("user \"{name}\" exists already"))
             .with_hint("ALTER USER changes it"));
     }
@@ -353,7 +359,7 @@ fn check_verifier(verifier: &ScramVerifier) -> Result<()> {
     check_range("the iterations of a SCRAM verifier", iterations, ITERATIONS_MIN, ITERATIONS_MAX)
 }
 
-fn check_room_for_token(users: &Users, user: &User) -> Result<()> {
+fn check_token_limits(users: &Users, user: &User) -> Result<()> {
     if user.tokens.len() >= TOKENS_EACH_MAX {
         let what = format!(
             "user \"{}\" has {TOKENS_EACH_MAX} tokens, the most that are possible",
@@ -365,13 +371,13 @@ fn check_room_for_token(users: &Users, user: &User) -> Result<()> {
     TOKENS.check(tokens_in_all(users) + 1)
 }
 
-/// Returns true if a set of privileges is not empty and contains known ones only.
-fn is_set(privileges: Privileges) -> bool {
+/// Returns true if a set of privileges is not empty and contains only known ones.
+fn is_valid_set(privileges: Privileges) -> bool {
     privileges.is_valid() && !privileges.is_empty()
 }
 
 fn check_privileges(privileges: Privileges) -> Result<()> {
-    if is_set(privileges) {
+    if is_valid_set(privileges) {
         return Ok(());
     }
     Err(Error::new(ErrorCode::InvalidParameter, "a set without a known privilege, or with others"))

@@ -69,7 +69,7 @@ fn revoke(user: &str, privileges: &[Privilege], on: GrantOn) -> Command {
 }
 
 fn user(state: &StateContext, name: &str) -> Arc<User> {
-    Arc::clone(state.users().named(name).unwrap())
+    Arc::clone(state.users().find_by_name(name).unwrap())
 }
 
 /// Returns a state with bucket "b" and the first user, "root", who has a password.
@@ -178,7 +178,7 @@ fn privileges_are_added_and_taken_back_by_bucket_and_on_all() {
     let b = BucketId(1);
     let grants = |state: &StateContext| user(state, "ada").grants.clone();
     assert_eq!(grants(&state).buckets[&b], set(&[Scan, Write, Define]));
-    assert_eq!(grants(&state).on(BucketId(9)), set(&[Scan]));
+    assert_eq!(grants(&state).on_bucket(BucketId(9)), set(&[Scan]));
     let cas = (state.cas(), state.users().cas);
     done(&mut state, grant("ada", &[Scan], GrantOn::All));
     done(&mut state, revoke("ada", &[Define], bucket(2)));
@@ -370,7 +370,7 @@ fn users_are_in_snapshots_and_neither_in_catalogs_nor_in_dumps_by_their_secrets(
 fn a_user_changes_itself_and_no_other_one_that_has_its_name() {
     let mut state = with_bucket();
     done(&mut state, create("ada", None));
-    let old = state.users().named("ada").expect("a user").id;
+    let old = state.users().find_by_name("ada").expect("a user").id;
     let own = |user| Proposal {
         sender: Some(user),
         expected: Expected::Sender,
@@ -381,7 +381,7 @@ fn a_user_changes_itself_and_no_other_one_that_has_its_name() {
     assert_eq!(refused(&mut state, own(old)), ErrorCode::UnknownUser);
     done(&mut state, create("ada", None));
     assert_eq!(refused(&mut state, own(old)), ErrorCode::UnknownUser);
-    let new = state.users().named("ada").expect("a user");
+    let new = state.users().find_by_name("ada").expect("a user");
     assert!(new.verifier.is_none() && new.id != old);
     let id = new.id;
     done(&mut state, own(id));
@@ -421,7 +421,8 @@ fn a_command_that_was_made_from_an_earlier_definition_of_an_index_is_refused() {
     let mut state = with_bucket();
     done(&mut state, create_index(spec("i")));
     let info = |state: &StateContext| Arc::clone(&state.indexes.named()[&IndexId(1)].info);
-    let drop_of = |seen: &IndexInfo| Proposal::from(DropIndex { index: seen.id }).made_from([seen]);
+    let drop_of =
+        |seen: &IndexInfo| Proposal::from(DropIndex { index: seen.id }).expecting_unchanged([seen]);
     let built = info(&state);
     let replicas = |replicas| SetReplicas { index: IndexId(1), replicas };
     done(&mut state, IndexReady { index: IndexId(1), generation: Generation(1) });
@@ -429,7 +430,7 @@ fn a_command_that_was_made_from_an_earlier_definition_of_an_index_is_refused() {
         (info(&state).defined, info(&state).revision > built.revision),
         (built.defined, true)
     );
-    done(&mut state, Proposal::from(replicas(0)).made_from([&*built]));
+    done(&mut state, Proposal::from(replicas(0)).expecting_unchanged([&*built]));
     assert_eq!(refused(&mut state, drop_of(&built)), ErrorCode::Changed);
     let (to, sql) = ("j".to_owned(), "CREATE INDEX …".to_owned());
     let before = info(&state);

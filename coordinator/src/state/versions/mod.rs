@@ -1,8 +1,10 @@
-//! Versioned data sets: DDL, and the reports of projectors about the versions that they load ([`proto::model::data_set`]).
+//! Applies the DDL of versioned data sets, and the reports of projectors about the versions that
+//! they load ([`proto::model::data_set`]).
 //!
-//! Each version is a bucket of its own. The history of a version is known beforehand: when the last partition is advertised, it
-//! publishes the only epoch that the version has. So the source of a version is never queried, compared or rolled back: a projector that
-//! has lost a partition is no holder any more, and the indexes of the version stay as they are.
+//! Each version is a separate bucket. The history of a version is known beforehand: when the last
+//! partition is reported as loaded, the version publishes its only epoch. So the source of a
+//! version is never queried, compared or rolled back. A projector that has lost a partition is no
+//! longer listed as a holder of it, and the indexes of the version stay as they are.
 
 pub mod partitions;
 pub mod queries;
@@ -21,12 +23,12 @@ use proto::model::ids::{BucketId, NodeId};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::node::Role;
 use proto::rpc::command::{
-    BuildVersion, CancelVersion, CreateDataSet, DropVersion, LoadVersion, Outcome, Room,
-    SetVersionIdle, SwitchVersion,
+    BuildVersion, CancelVersion, CreateDataSet, DropVersion, LoadVersion, Outcome, SetVersionIdle,
+    StateUsage, SwitchVersion,
 };
 use proto::{Error, ErrorCode, Result};
 
-use crate::state::buckets::{existing, new_bucket};
+use crate::state::buckets::{existing_bucket, new_bucket};
 use crate::state::capacity::limits::{
     DATA_SETS_MAX, LOADING_NODES_MAX, VERSIONS_EACH_MIN, VERSIONS_IN_ALL_MAX,
 };
@@ -52,7 +54,7 @@ impl Apply for CreateDataSet {
         check_range("partitions", set.partitions.into(), 1, PARTITIONS_MAX.into())?;
         check_range("replication", set.replication.into(), 1, REPLICATION_MAX.into())?;
         check_idle(set.idle_ms)?;
-        if let Some(id) = existing(state, &self.name, self.if_not_exists)? {
+        if let Some(id) = existing_bucket(state, &self.name, self.if_not_exists)? {
             return Ok((Outcome::Bucket(id), Vec::new()));
         }
         let info = Arc::new(new_bucket(state, (&self.name, 1, SourceKind::Files), 1)?);
@@ -83,10 +85,13 @@ impl Apply for LoadVersion {
         check_version(version, &self.files)?;
         let name = version_bucket_name(&info.name, version);
         check_new_version(state, (id, set), (&info.name, version))?;
-        state.check_free(&name)?;
+        state.check_name_is_free(&name)?;
         let nodes = loading_projectors(state, &decided.silent)?;
         let partitions = set.partitions;
-        state.check_room(Room { vbuckets: partitions.into(), ..Room::of_name(&name) })?;
+        state.check_free_capacity(StateUsage {
+            vbuckets: partitions.into(),
+            ..StateUsage::of_name(&name)
+        })?;
         let holders = holders_of(partitions, set.replication, &nodes);
         let owners = holders.iter().filter_map(|holders| holders.first().copied()).collect();
         let bucket = state.buckets.next();
@@ -110,7 +115,8 @@ impl Apply for LoadVersion {
     }
 }
 
-/// Checks that a data set has room for a version of this name, and is not loading another one.
+/// Checks that a data set may begin to load a version: the name is new, no other version is
+/// loading, and the limits of versions allow it.
 fn check_new_version(
     state: &StateContext,
     (id, set): (BucketId, &DataSet),
@@ -149,8 +155,8 @@ fn check_new_version(
     Ok(())
 }
 
-/// Returns the number of versions that are reserved if data set `more` gets one more. Each possible
-/// data set counts with at least [`VERSIONS_EACH_MIN`].
+/// Returns the number of versions that count towards the limit if the data set `more` gets one
+/// more. Each possible data set counts with at least [`VERSIONS_EACH_MIN`].
 fn versions_reserved_with(state: &StateContext, more: BucketId) -> usize {
     let possible = DATA_SETS_MAX.saturating_sub(state.versions.sets().len()) * VERSIONS_EACH_MIN;
     let of_set = |(id, set): (&BucketId, &DataSet)| {
@@ -159,8 +165,9 @@ fn versions_reserved_with(state: &StateContext, more: BucketId) -> usize {
     possible + state.versions.sets().iter().map(of_set).sum::<usize>()
 }
 
-/// Returns the projectors that are to load a new version, ascending: those that are not silent, or
-/// all if every one is silent; at most [`LOADING_NODES_MAX`]. Without a projector an error.
+/// Returns the projectors that are to load a new version, ascending: those that are not silent,
+/// or all if every one is silent. Returns at most [`LOADING_NODES_MAX`], and an error if there is
+/// no projector.
 fn loading_projectors(state: &StateContext, silent: &[NodeId]) -> Result<Vec<NodeId>> {
     let all: Vec<NodeId> = state.nodes.of_role(Role::Projector).map(|node| node.id).collect();
     let live: Vec<NodeId> = all.iter().copied().filter(|id| !silent.contains(id)).collect();
@@ -193,8 +200,9 @@ impl Apply for CancelVersion {
 }
 
 impl Apply for BuildVersion {
-    /// Begins the generation of an index over a complete version. The switch to the version makes
-    /// it serve. It replaces a generation whose version has lost a partition that the build needs.
+    /// Begins the generation of an index over a complete version. It will serve after the switch
+    /// to the version. It replaces an unfinished generation over a version that has lost a
+    /// partition which the build needs.
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let (from, bucket) = (self.from, self.bucket);
         // The version may have been dropped, or the index changed, since the leader looked.
@@ -202,7 +210,8 @@ impl Apply for BuildVersion {
         let Some(info) = named.filter(|info| info.local_id() == from) else { return nothing() };
         let is_begun = matches!(info.state, IndexState::Maintenance | IndexState::Backfill);
         let next = state.indexes.next_generation(from.index);
-        let is_kept = |next: &Arc<IndexInfo>| next.bucket == bucket || !state.is_stuck(next);
+        let is_kept =
+            |next: &Arc<IndexInfo>| next.bucket == bucket || !state.waits_for_lost_partition(next);
         if !is_begun || next.is_some_and(is_kept) {
             return nothing();
         }
@@ -217,7 +226,7 @@ impl Apply for BuildVersion {
 }
 
 impl Apply for SwitchVersion {
-    /// Makes the loading version current. From here on its generations serve.
+    /// Makes the version that is loading the current one. Its generations then serve.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let id = self.data_set;
         let set = state.versions.get(id);
@@ -245,7 +254,7 @@ impl Apply for SwitchVersion {
 }
 
 impl Apply for DropVersion {
-    /// Removes a version without readers.
+    /// Removes an older version, which has no readers any more.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let set = state.versions.get(self.data_set);
         let version = set.and_then(|set| set.versions.get(&self.version));

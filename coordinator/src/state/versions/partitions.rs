@@ -1,9 +1,10 @@
-//! The partitions of versions: the reports of projectors, their owners, and the epoch of a complete
-//! version.
+//! The partitions of versions: the reports of projectors, the owners of partitions, and the epoch
+//! of a complete version.
 //!
-//! The holders of a partition all have the same documents, so any of them may own it: the owner
-//! streams the partition to indexers, and is the first to be asked for documents. Before the load
-//! the owner is the projector that will load the partition, afterwards always a holder.
+//! The projectors that have loaded a partition are its *holders*. They all have the same
+//! documents, so any of them may own it: the owner streams the partition to indexers, and is the
+//! first to be asked for documents. Before the load the owner is the projector that will load the
+//! partition, afterwards always a holder.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +13,16 @@ use proto::model::data_set::{FailedVersion, FilesRead, PartitionContent, Version
 use proto::model::ids::{BucketId, NodeId, VbucketId};
 use proto::model::node::Role;
 use proto::rpc::command::{
-    Outcome, OwnPartitions, PartitionsLoaded, PartitionsLost, VersionFailed,
+    ChangePartitionOwners, Outcome, PartitionsLoaded, PartitionsLost, VersionFailed,
 };
 use proto::{Error, ErrorCode, Result};
 
-use crate::state::capacity::limits::beginning;
+use crate::state::capacity::limits::longest_prefix;
 use crate::state::consequence::Consequence;
 use crate::state::context::StateContext;
 use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect, catalog_changed, nothing};
-use crate::state::versions::queries::end_of;
+use crate::state::versions::queries::partition_ends;
 use crate::state::versions::removal::remove_version;
 
 /// The length limit of the reason why a version failed, in bytes.
@@ -38,7 +39,7 @@ impl Apply for PartitionsLoaded {
         // The version may have been cancelled or dropped.
         let Some(version) = state.versions.version(bucket) else { return nothing() };
         let is_loading = version.stage == VersionStage::Loading;
-        match objection(state, version, self)? {
+        match report_contradiction(state, version, self)? {
             Some(why) if is_loading => return fail(state, bucket, why),
             Some(why) => return Err(bad(why)),
             None => {}
@@ -57,20 +58,20 @@ impl Apply for PartitionsLoaded {
             return nothing();
         }
         if let Some(read) = self.read.filter(|_| is_loading) {
-            state.versions.note_read(bucket, (node, read));
+            state.versions.record_files_read(bucket, (node, read));
         }
-        give_to_holders(state, bucket);
+        assign_owners_to_holders(state, bucket);
         let mut effects = vec![Effect::CatalogChanged];
-        if let Some(ends) = state.versions.version(bucket).and_then(end_of) {
+        if let Some(ends) = state.versions.version(bucket).and_then(partition_ends) {
             effects.extend(state.carry_out(&Consequence::VersionLoaded { bucket, ends }));
         }
         Ok((Outcome::Done, effects))
     }
 }
 
-/// Returns the reason why a report of partitions contradicts the known facts of the version; `None`
-/// if it fits.
-fn objection(
+/// Returns the reason why a report of loaded partitions contradicts the known facts of the
+/// version; `None` if it does not.
+fn report_contradiction(
     state: &StateContext,
     version: &Version,
     report: &PartitionsLoaded,
@@ -84,7 +85,7 @@ fn objection(
         let what = format!("partition {stranger} of version '{name}' is not projector {node}'s");
         return Err(bad(what));
     }
-    if let Some(differs) = differing(version, partitions) {
+    if let Some(differs) = differing_partition(version, partitions) {
         return Ok(Some(format!(
             "partition {differs} has other documents on projector {node} than on projector {}: the files have changed, or differ between the projectors",
             version.holders(differs).first().copied().unwrap_or_default()
@@ -121,7 +122,7 @@ impl Apply for PartitionsLost {
         if !is_changed {
             return nothing();
         }
-        give_to_holders(state, self.bucket);
+        assign_owners_to_holders(state, self.bucket);
         catalog_changed()
     }
 }
@@ -144,7 +145,7 @@ impl Apply for VersionFailed {
 
 /// Removes a version that cannot be loaded, and records the reason.
 fn fail(state: &mut StateContext, bucket: BucketId, mut why: String) -> Change {
-    why.truncate(beginning(&why, WHY_BYTES_MAX).len());
+    why.truncate(longest_prefix(&why, WHY_BYTES_MAX).len());
     let Some((id, number)) = state.versions.version_of(bucket) else { return nothing() };
     let Some(set) = state.versions.get_mut(id) else { return nothing() };
     let name = set.versions.get(&number).map(|version| version.name.clone());
@@ -152,8 +153,8 @@ fn fail(state: &mut StateContext, bucket: BucketId, mut why: String) -> Change {
     remove_version(state, id, number)
 }
 
-impl Apply for OwnPartitions {
-    /// Assigns partitions to other holders as their owners.
+impl Apply for ChangePartitionOwners {
+    /// Makes other holders the owners of partitions.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let Some(version) = state.versions.version(self.bucket) else { return nothing() };
         let possible =
@@ -166,8 +167,9 @@ impl Apply for OwnPartitions {
     }
 }
 
-/// Assigns each partition whose owner does not hold it to a holder.
-fn give_to_holders(state: &mut StateContext, bucket: BucketId) {
+/// Gives each partition whose owner has not loaded it to a holder (a projector that has loaded
+/// it).
+fn assign_owners_to_holders(state: &mut StateContext, bucket: BucketId) {
     let Some(version) = state.versions.version(bucket).cloned() else { return };
     set_owners(state, bucket, |partition, owner| {
         let holders = version.holders(partition);
@@ -175,7 +177,8 @@ fn give_to_holders(state: &mut StateContext, bucket: BucketId) {
     });
 }
 
-/// Changes the owners of partitions. Returns true if any has changed.
+/// Changes the owners of partitions: `next` returns the new owner, or `None` to leave it. Returns
+/// true if any owner has changed.
 fn set_owners(
     state: &mut StateContext,
     bucket: BucketId,
@@ -195,7 +198,8 @@ fn set_owners(
     true
 }
 
-/// Checks that a projector may be removed: it loads no version, and each of its partitions has another holder.
+/// Checks that a projector may be removed: it loads no version, and each of its partitions is
+/// also on another projector.
 pub(in crate::state) fn check_versions_without(state: &StateContext, node: NodeId) -> Result<()> {
     for (id, set) in state.versions.sets() {
         let name = state.buckets.name(*id);
@@ -220,13 +224,13 @@ pub(in crate::state) fn check_versions_without(state: &StateContext, node: NodeI
     Ok(())
 }
 
-/// Assigns the partitions of a removed projector to other holders. Call [`check_versions_without`]
-/// first.
+/// Gives the partitions of a removed projector to other projectors that have loaded them. Call
+/// [`check_versions_without`] first.
 pub(in crate::state) fn give_partitions_away(state: &mut StateContext, node: NodeId) {
     let sets = state.versions.sets().values();
     let versions = sets.flat_map(|set| set.versions.values());
     let versions: Vec<BucketId> = versions.map(|version| version.bucket).collect();
-    versions.into_iter().for_each(|bucket| give_to_holders(state, bucket));
+    versions.into_iter().for_each(|bucket| assign_owners_to_holders(state, bucket));
     // The bucket of the data set itself has no documents.
     let other = state.nodes.of_role(Role::Projector).map(|other| other.id).find(|id| *id != node);
     if let Some(other) = other {
@@ -237,8 +241,12 @@ pub(in crate::state) fn give_partitions_away(state: &mut StateContext, node: Nod
     }
 }
 
-/// Returns the first partition that another holder has loaded with different documents.
-fn differing(version: &Version, partitions: &[(VbucketId, PartitionContent)]) -> Option<VbucketId> {
+/// Returns the first of these partitions of which another projector has loaded different
+/// documents; `None` if there is none.
+fn differing_partition(
+    version: &Version,
+    partitions: &[(VbucketId, PartitionContent)],
+) -> Option<VbucketId> {
     let differs = |(partition, content): &&(VbucketId, PartitionContent)| {
         let known = version.partitions[usize::from(partition.0)].content;
         known.is_some_and(|known| known != *content)
@@ -246,7 +254,7 @@ fn differing(version: &Version, partitions: &[(VbucketId, PartitionContent)]) ->
     partitions.iter().find(differs).map(|(partition, _)| *partition)
 }
 
-/// Returns the text for two projectors that have read different rows.
+/// Returns the text about two projectors that have read different rows.
 fn differing_files(
     (first, known): (NodeId, FilesRead),
     (second, read): (NodeId, FilesRead),

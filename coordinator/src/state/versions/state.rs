@@ -14,8 +14,8 @@ use crate::state::consequence::Consequence;
 pub(in crate::state) struct VersionsState {
     /// The data sets, by their buckets.
     sets: BTreeMap<BucketId, DataSet>,
-    /// The summary of files that the first projector reported for each loading version, by the
-    /// version's bucket.
+    /// By the version's bucket: the summary of the files of a loading version, and the projector
+    /// that reported it first.
     files_read: BTreeMap<BucketId, (NodeId, FilesRead)>,
     /// The buckets of versions that may become current without a single row.
     empty_allowed: BTreeSet<BucketId>,
@@ -42,8 +42,8 @@ impl VersionsState {
         self.sets.get(&id)?.versions.get(&number)
     }
 
-    /// Returns the bucket that the name of a bucket refers to: of a data set, the bucket of its
-    /// current version.
+    /// Returns the bucket that a bucket's name refers to. For a data set it is the bucket of the
+    /// current version, for any other bucket the bucket itself.
     pub(in crate::state) fn current_bucket(&self, id: BucketId) -> BucketId {
         let current = self.sets.get(&id).and_then(DataSet::current);
         current.map_or(id, |(_, version)| version.bucket)
@@ -74,8 +74,9 @@ impl VersionsState {
         self.empty_allowed.insert(bucket);
     }
 
-    /// Records the first summary of the files of a version.
-    pub(super) fn note_read(&mut self, bucket: BucketId, read: (NodeId, FilesRead)) {
+    /// Records the summary of the files of a version, unless another projector has reported one
+    /// before.
+    pub(super) fn record_files_read(&mut self, bucket: BucketId, read: (NodeId, FilesRead)) {
         self.files_read.entry(bucket).or_insert(read);
     }
 

@@ -136,7 +136,7 @@ fn a_first_build_is_given_up_when_the_next_version_is_switched_to() {
     assert_eq!((shown.local_id(), shown.bucket), (next, bucket));
     assert_eq!(shown.state, IndexState::Maintenance);
     assert_eq!(generations(&state, 3), [next], "nothing could read the first build");
-    assert!(state.catalog().is_gone(first));
+    assert!(state.catalog().is_generation_dropped(first));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_changed_index_is_built_over_the_next_version_if_its_own_has_lost_a_partitio
     let Outcome::Generation(next) = build(&mut state, 1, bucket) else { panic!("no generation") };
     let info = state.indexes.record(next).unwrap().info.clone();
     assert_eq!((info.bucket, info.spec.slices), (bucket, 5));
-    assert!(state.catalog().is_gone(changed));
+    assert!(state.catalog().is_generation_dropped(changed));
     lose_partition(&mut state, bucket);
     assert_eq!(build(&mut state, 1, bucket), Outcome::Done, "no build is begun twice");
     assert_eq!(generations(&state, 1).len(), 3, "the empty one is retired");

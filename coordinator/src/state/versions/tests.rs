@@ -6,8 +6,8 @@ use proto::model::data_set::{
 use proto::model::ids::{BucketId, Epoch, Generation, IndexId, NodeId, VbucketId};
 use proto::model::node::Role;
 use proto::rpc::command::{
-    BuildVersion, CancelVersion, Command, CreateDataSet, CreateIndex, DropBucket, DropVersion,
-    IndexReady, LoadVersion, Outcome, OwnPartitions, PartitionsLoaded, PartitionsLost,
+    BuildVersion, CancelVersion, ChangePartitionOwners, Command, CreateDataSet, CreateIndex,
+    DropBucket, DropVersion, IndexReady, LoadVersion, Outcome, PartitionsLoaded, PartitionsLost,
     RegisterNode, RemoveNode, SetVersionIdle, SwitchVersion, VersionFailed,
 };
 use proto::{Error, ErrorCode};
@@ -187,7 +187,7 @@ fn a_partition_is_owned_by_a_projector_that_has_it() {
     let both = mine.iter().find(|p| holders(&state, p.0) == [10, 11].map(NodeId)).unwrap().0;
     assert_eq!(owner(&state, both), 11, "it stays where it is");
     let give = |node| {
-        Command::OwnPartitions(OwnPartitions {
+        Command::ChangePartitionOwners(ChangePartitionOwners {
             bucket,
             owners: vec![(VbucketId(both), NodeId(node))],
         })

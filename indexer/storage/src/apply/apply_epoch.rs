@@ -31,7 +31,7 @@ pub fn apply_epoch(
         return Ok(());
     }
     for index in state.indexes_of_bucket(mark.bucket) {
-        let gap = leaves_gap(state, mark, &index);
+        let gap = has_gap_before(state, mark, &index);
         apply_to_index(&index, mark, &documents, gap, lsn)?;
     }
     let mut buckets = lock(&state.buckets);
@@ -45,9 +45,10 @@ pub fn apply_epoch(
     Ok(())
 }
 
-/// Returns true if the newest applied epoch of the bucket is not the parent of this epoch. The
-/// index then cannot answer for the epochs between the two.
-pub fn leaves_gap(state: &NodeState, mark: &EpochMark, index: &LocalIndex) -> bool {
+/// Returns true if the bucket has epochs between its newest applied epoch and `mark` that this
+/// node did not apply: the newest applied epoch is not the parent of `mark`. The index cannot
+/// answer reads at the skipped epochs.
+pub fn has_gap_before(state: &NodeState, mark: &EpochMark, index: &LocalIndex) -> bool {
     let buckets = lock(&state.buckets);
     let applied = buckets.get(&mark.bucket).and_then(|progress| progress.applied.as_ref());
     let before = applied.map(|mark| mark.epoch);
@@ -56,8 +57,8 @@ pub fn leaves_gap(state: &NodeState, mark: &EpochMark, index: &LocalIndex) -> bo
     before != Some(mark.parent) && has_before && !plant::is(Plant::GapIgnored)
 }
 
-/// Applies the last states of an epoch's documents to one index. With `gap`, the epoch becomes the
-/// index's floor.
+/// Applies the last change of each document of an epoch to one index. If `gap` is true, the epoch
+/// becomes the oldest epoch that can be read in the index.
 fn apply_to_index(
     index: &LocalIndex,
     mark: &EpochMark,
@@ -94,7 +95,7 @@ fn apply_to_index(
         if gap {
             let mut kept = RetainedEpochs::from_mark(mark);
             kept.points.retain(|point| *point <= before);
-            next.restrict_to(&RetainedEpochs { horizon: mark.epoch, ..kept });
+            next.restrict_readable(&RetainedEpochs { horizon: mark.epoch, ..kept });
         }
         index.version.store(Arc::new(next));
     }

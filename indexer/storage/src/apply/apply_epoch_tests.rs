@@ -46,7 +46,7 @@ async fn a_failed_run_leaves_nothing_that_a_retry_would_see() {
     let changed: [State<'_>; 3] =
         [(101, "k1", &[("c", 1)]), (102, "k2", &[]), (103, "k3", &[("d", 1), ("e", 1)])];
     let epoch = || batch(2, 103, body(&changed));
-    failure::arm();
+    failure::fail_next_run();
     store.apply(epoch()).await.expect_err("its run fails");
     assert_eq!(countries(&store, 1), ["a", "b"], "nothing of the epoch is visible");
     assert_eq!(store.progress()[0].entries, 2, "nothing of the epoch is counted");

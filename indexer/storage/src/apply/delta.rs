@@ -1,14 +1,17 @@
-//! The changes of one epoch in one index. The previous entries of each document, read from the back
-//! index, are compared with its new entries. The differences are sorted once and become a run.
+//! The changes that one epoch makes in one index. The entries that each document had before are
+//! read from the back index and compared with its new entries. The differences are sorted once and
+//! become a *run*, a sorted table in memory. In this module, the *state* of a document in a slice
+//! is the list of its entries in that slice.
 //!
 //! If a document's id alone decides its slice, only that slice is looked up. Otherwise (partition
-//! by expressions, split slices) a document may have entries in any slice of the node, and all are
-//! looked up. Memory is searched document by document, fragments for all documents together in the
-//! order of ids.
+//! by expressions, split slices) a document may have entries in any slice of the node, and all
+//! slices are looked up. Memory is searched document by document; fragments are searched for all
+//! documents together, in the order of ids.
 //!
 //! An epoch is *staged*, then *published*. Staging computes the run, the new states and the new
-//! counts; it can fail, and changes nothing. Publication puts them into the writer's state; it
-//! cannot fail. So a retry after an error compares the documents with their true previous states.
+//! entry counts; it can fail, and changes nothing. Publication puts them into the writer's state;
+//! it cannot fail. So a retry after an error compares the documents with their true previous
+//! states.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -27,35 +30,38 @@ use crate::rows::row_sorter::RowSorter;
 use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::Table;
 
-/// Number of states whose slots in the memtable are prefetched together.
+/// Number of states whose slots in the memtable's hash table are prefetched together.
 const PREFETCHED: usize = 64;
 
-/// The documents of an epoch whose states are written to the back index.
+/// The rule that selects the documents of an epoch whose entries are recorded in the back index,
+/// and the slices in which they are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackIndexScope {
-    /// Documents that have entries in the epoch, or had entries before.
+    /// The documents that have entries in the epoch or had entries before it.
     Changes,
-    /// All documents, in every slice that could contain their entries. Used by a build, whose
-    /// backfill may contain the documents too.
+    /// All documents, in every slice that could contain their entries. A build uses this rule,
+    /// because its backfill may contain entries of the documents in any slice.
     EverySlice,
-    /// All documents, in at least one slice. Used by an open transaction: the back index of its
-    /// changes has no other record of a document.
+    /// All documents, each in at least one slice. An open transaction uses this rule, because only
+    /// the back index of its changes records which documents it has changed.
     EveryDocument,
 }
 
-/// Documents of an epoch that concern one index, with their previous states.
+/// The documents of an epoch that concern one index, with the entries that they had before.
 pub struct EpochDelta<'a> {
     documents: Vec<(&'a Document<'a>, IndexKeys<'a>)>,
-    /// Previous states by document and slice; an empty state means "no entries".
+    /// The entries before the epoch, by document and slice; an empty state means that the document
+    /// had no entries.
     before: Vec<FoundState>,
     states: Vec<u8>,
-    /// For each document the only slice that it can have entries in, if its id decides.
+    /// For each document, the only slice that can contain its entries, if the id alone decides the
+    /// slice.
     only_slice: Vec<Option<SliceNo>>,
     all_slices: Vec<SliceNo>,
 }
 
 impl<'a> EpochDelta<'a> {
-    /// Looks up the previous states of the documents.
+    /// Looks up the entries that the documents had before the epoch.
     pub fn look_up(
         info: &IndexInfo,
         writer: &WriterState,
@@ -66,8 +72,8 @@ impl<'a> EpochDelta<'a> {
         delta.look_up_in_fragments(version, wanted)
     }
 
-    /// Looks up the previous states of the documents in memory, and returns queries for the documents that are not
-    /// found there.
+    /// Looks up the previous entries of the documents in memory. Returns queries for the documents
+    /// that are not found in memory.
     pub fn look_up_in_memory(
         info: &IndexInfo,
         writer: &WriterState,
@@ -82,12 +88,12 @@ impl<'a> EpochDelta<'a> {
             only_slice: Vec::with_capacity(count),
             all_slices: version.slices.keys().copied().collect(),
         };
-        let mut wanted = delta.select(info, version, documents);
+        let mut wanted = delta.select_documents(info, version, documents);
         // Each table is searched for all documents in one loop, so that the processor loads the
         // memory of several documents in parallel.
         for memtable in [Some(&writer.memtable), writer.frozen.as_deref()].into_iter().flatten() {
             wanted.retain(|StateQuery { document, hash, slice, id }| {
-                let Some(state) = memtable.newest(*hash, id, *slice) else { return true };
+                let Some(state) = memtable.newest_state(*hash, id, *slice) else { return true };
                 let found = FoundState::put(*document, *slice, state.state, &mut delta.states);
                 delta.before.push(found);
                 false
@@ -96,7 +102,8 @@ impl<'a> EpochDelta<'a> {
         (delta, wanted)
     }
 
-    /// Looks up the states that are not in memory in the fragments of a version, which the look-up in memory has used.
+    /// Looks up the remaining documents in the fragments of `version`, the version with which
+    /// [`Self::look_up_in_memory`] was called.
     pub fn look_up_in_fragments(
         mut self,
         version: &IndexVersion,
@@ -108,8 +115,9 @@ impl<'a> EpochDelta<'a> {
         Ok(self)
     }
 
-    /// Takes the documents that concern the index's slices; returns queries for their states.
-    fn select(
+    /// Selects the documents that concern the index's slices on this node, and returns queries for
+    /// their previous entries.
+    fn select_documents(
         &mut self,
         info: &IndexInfo,
         version: &IndexVersion,
@@ -138,7 +146,8 @@ impl<'a> EpochDelta<'a> {
         wanted
     }
 
-    /// Computes the run, the new states and the changed counts, and changes nothing else.
+    /// Computes the changed rows, the new states of the documents and the changed entry counts,
+    /// without changing the index.
     pub fn stage(self, remembered: BackIndexScope, epoch: Epoch) -> Result<StagedEpoch<'a>> {
         let mut staged = StagedEpoch::default();
         let mut rows = RowSorter::default();
@@ -165,8 +174,8 @@ impl<'a> EpochDelta<'a> {
             if new.len() > 1 {
                 new.sort_unstable();
             }
-            compare(document, &old, &new, &mut rows, &mut staged.counts);
-            self.remember(n, remembered, &old, &new, &mut staged);
+            push_differences(document, &old, &new, &mut rows, &mut staged.counts);
+            self.stage_document(n, remembered, &old, &new, &mut staged);
         }
         let mut out = TableBuilder::default();
         rows.write(epoch, &mut out)?;
@@ -174,8 +183,9 @@ impl<'a> EpochDelta<'a> {
         Ok(staged)
     }
 
-    /// Records the new states of document number `n` in the slices that `remembered` selects.
-    fn remember(
+    /// Stages the new entries of document number `n`, in the slices that the rule `remembered`
+    /// selects.
+    fn stage_document(
         &self,
         n: usize,
         remembered: BackIndexScope,
@@ -208,19 +218,19 @@ impl<'a> EpochDelta<'a> {
     }
 }
 
-/// The computed changes of an epoch in one index, before they are published.
+/// The changes of an epoch in one index, computed but not published yet.
 #[derive(Default)]
 pub struct StagedEpoch<'a> {
-    /// Changed rows; `None` if nothing changed.
+    /// The changed rows; `None` if nothing changed.
     run: Option<Table>,
-    /// New states of documents, and their bytes.
+    /// The new entries of documents, as byte ranges of `bytes`.
     states: Vec<NewState<'a>>,
     bytes: Vec<u8>,
     /// Changes of the entry counts, by slice.
     counts: BTreeMap<SliceNo, i64>,
 }
 
-/// The state of a document in a slice, valid from the epoch on.
+/// The entries of a document in a slice from the staged epoch on.
 struct NewState<'a> {
     hash: u64,
     later: u32,
@@ -230,6 +240,7 @@ struct NewState<'a> {
 }
 
 impl<'a> StagedEpoch<'a> {
+    /// Stages the new entries of a document in one slice.
     fn push(&mut self, document: &'a Document<'a>, slice: SliceNo, new: &[NewEntry<'_>]) {
         let from = self.bytes.len();
         let mine = new.iter().filter(|entry| entry.0 == slice);
@@ -239,13 +250,14 @@ impl<'a> StagedEpoch<'a> {
         self.states.push(NewState { hash, later, id, slice, state });
     }
 
-    /// Puts the new states and counts into the writer's state and returns the run. Cannot fail.
+    /// Puts the new states and entry counts into the writer's state, and returns the table of
+    /// changed rows. Cannot fail.
     pub fn publish(self, writer: &mut WriterState, epoch: Epoch) -> Option<Table> {
         for states in self.states.chunks(PREFETCHED) {
             writer.memtable.prefetch(states.iter().map(|state| state.hash));
             for NewState { hash, later, id, slice, state } in states {
                 let (epoch, state) = (Epoch(epoch.0 + u64::from(*later)), state.clone());
-                writer.memtable.set(*hash, id, *slice, epoch, &self.bytes[state]);
+                writer.memtable.add_state(*hash, id, *slice, epoch, &self.bytes[state]);
             }
         }
         for (slice, change) in self.counts {
@@ -255,11 +267,15 @@ impl<'a> StagedEpoch<'a> {
     }
 }
 
+/// An entry that a document had before the epoch, with its slice.
 type OldEntry<'a> = (SliceNo, PackedEntry<'a>);
+/// An entry that a document has from the epoch on: its slice, its key and hash, its included
+/// values.
 type NewEntry<'a> = (SliceNo, PackedEntry<'a>, &'a [u8]);
 
-/// Merges previous and new entries of a document, both sorted, into changed rows.
-fn compare(
+/// Compares the previous and the new entries of a document, both sorted. Adds a row for each
+/// difference to `rows`.
+fn push_differences(
     document: &Document<'_>,
     old: &[OldEntry<'_>],
     new: &[NewEntry<'_>],

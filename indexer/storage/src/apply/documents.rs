@@ -1,10 +1,11 @@
-//! The last states of the documents of an epoch, and the documents of each index. Of several mutations
-//! of one document, only the last one within the epoch counts.
+//! The last change of each document in an epoch, and the documents that concern each index. Of
+//! several mutations of one document, only the last one within the epoch counts.
 //!
-//! One pass over the states gives each index the list of its documents. So the work for an epoch is proportional to its
-//! key-versions; a search in each document for each index would be proportional to documents × indexes. A list stores
-//! the place of each state in 8 bytes; a state takes at least 3 bytes of the epoch, and 8 with an entry, so the size of
-//! an epoch bounds the lists.
+//! One pass over the changes gives each index the list of its documents. So the work for an epoch
+//! is proportional to its key-versions; a search in each document for each index would be
+//! proportional to documents × indexes. A list stores the position of each change in 8 bytes. A
+//! change takes at least 3 bytes of the epoch, and 8 with an entry, so the size of an epoch bounds
+//! the lists.
 
 use std::collections::BTreeMap;
 
@@ -13,42 +14,43 @@ use proto::model::ids::{LocalIndexId, Seqno, hash_id};
 use proto::rpc::mutation::{IndexKeys, KeyVersions, KeyVersionsReader};
 use proto::{Error, Result};
 
-use crate::batch::{EpochBatch, Piece};
+use crate::batch::{EpochBatch, VbucketMutations};
 
-/// A lower bound for the size of almost all packed mutations, in bytes.
+/// Typical minimum size of a packed mutation in bytes; almost all mutations are larger.
 const MUTATION_BYTES: usize = 24;
 
-/// The last state of a document in an epoch.
+/// The last change of a document in an epoch.
 #[derive(Clone, Copy, Debug)]
 pub struct Document<'a> {
     /// Hash of the document's id.
     pub hash: u64,
-    /// The number of epochs from the batch's epoch to the first epoch of this state. Zero except in
-    /// open transactions, where the place of each change serves as its epoch.
+    /// The distance in epochs from the batch's epoch to the epoch of this change. Zero except in
+    /// open transactions, where the number of each change serves as its epoch.
     pub later: u32,
-    /// Key-versions of the document.
+    /// The document's entries in all indexes from this change on.
     pub versions: KeyVersions<'a>,
 }
 
-/// Returns the last state of each document of an epoch, in the order of the documents' first
+/// Returns the last change of each document of an epoch, in the order of the documents' first
 /// mutations.
-pub fn documents(batch: &EpochBatch) -> Result<Vec<Document<'_>>> {
-    documents_where(batch, |_, _| Ok(true))
+pub fn last_changes(batch: &EpochBatch) -> Result<Vec<Document<'_>>> {
+    last_changes_where(batch, |_, _| Ok(true))
 }
 
-/// Returns the documents of each index, from the mutations whose seqno `counts` accepts.
-pub fn documents_where<'a>(
+/// Returns the last change of each document, like [`documents`], but ignores the mutations for
+/// which `counts` returns false.
+pub fn last_changes_where<'a>(
     batch: &'a EpochBatch,
     mut counts: impl FnMut(Seqno, &KeyVersions<'a>) -> Result<bool>,
 ) -> Result<Vec<Document<'a>>> {
-    let mutations = |piece: &Piece| {
+    let mutations = |piece: &VbucketMutations| {
         let most = piece.body.len() / MUTATION_BYTES;
         piece.to.0.saturating_sub(piece.after.0).min(most as u64) as usize
     };
     let count = batch.pieces.iter().map(mutations).sum();
     let mut documents: Vec<Document<'_>> = Vec::with_capacity(count);
     let mut places: HashTable<u32> = HashTable::with_capacity(count);
-    for Piece { body, base, after, to } in &batch.pieces {
+    for VbucketMutations { body, base, after, to } in &batch.pieces {
         for versions in KeyVersionsReader::new(body) {
             let versions = versions?;
             let seqno = base.0.saturating_add(versions.seqno_minus_base);
@@ -71,28 +73,28 @@ pub fn documents_where<'a>(
     Ok(documents)
 }
 
-/// The documents of an epoch, by index.
+/// The documents of an epoch, grouped by the indexes that they concern.
 #[derive(Debug)]
 pub struct EpochDocuments<'a> {
     documents: &'a [Document<'a>],
     by_index: BTreeMap<LocalIndexId, Vec<StatePlace>>,
 }
 
-/// The place of a document's state in one index.
+/// The position of a document's entries in one index.
 #[derive(Clone, Copy, Debug)]
 struct StatePlace {
-    /// Place of the document in the epoch.
+    /// Number of the document in the epoch.
     document: u32,
-    /// Place of the state in the document's key-versions.
+    /// Position of the index in the document's key-versions.
     state: u32,
 }
 
 impl<'a> EpochDocuments<'a> {
-    /// Gives each index its documents, in their order.
+    /// Groups the documents by index and keeps their order.
     pub fn by_index(documents: &'a [Document<'a>]) -> Result<Self> {
         let mut by_index = BTreeMap::<_, Vec<StatePlace>>::new();
         for (n, document) in documents.iter().enumerate() {
-            for (place, keys) in document.versions.places() {
+            for (place, keys) in document.versions.indexes_with_offsets() {
                 let place = StatePlace { document: narrow(n)?, state: narrow(place)? };
                 by_index.entry(keys.index).or_default().push(place);
             }
@@ -100,12 +102,12 @@ impl<'a> EpochDocuments<'a> {
         Ok(Self { documents, by_index })
     }
 
-    /// Returns the number of documents that have a state in an index.
+    /// Returns the number of documents that concern an index.
     pub fn count_of_index(&self, index: LocalIndexId) -> usize {
         self.by_index.get(&index).map_or(0, Vec::len)
     }
 
-    /// Returns the documents that have a state in an index, with these states.
+    /// Returns the documents that concern an index, each with its entries in this index.
     pub fn of_index(
         &self,
         index: LocalIndexId,
@@ -114,13 +116,13 @@ impl<'a> EpochDocuments<'a> {
         let places = self.by_index.get(&index).into_iter().flatten();
         places.filter_map(move |place| {
             let document = documents.get(place.document as usize)?;
-            Some((document, document.versions.state_at(place.state as usize)?))
+            Some((document, document.versions.entries_at(place.state as usize)?))
         })
     }
 }
 
-/// Converts an index into an array to 4 bytes; messages, and so epochs and mutations, are far
-/// shorter than 4 GiB.
+/// Converts an array position to 4 bytes. Messages, and so epochs and mutations, are far shorter
+/// than 4 GiB.
 fn narrow(place: usize) -> Result<u32> {
     u32::try_from(place).map_err(|_| Error::internal("an epoch is longer than 4 GiB"))
 }
@@ -152,16 +154,21 @@ mod tests {
             for (seqno, id) in ids {
                 writer.mutation(*seqno, MutationKind::Upsert, id, 0);
             }
-            Piece { body: writer.finish(), base: Seqno(10), after: Seqno(after), to: Seqno(to) }
+            VbucketMutations {
+                body: writer.finish(),
+                base: Seqno(10),
+                after: Seqno(after),
+                to: Seqno(to),
+            }
         };
         let first = piece(&[(1, "old"), (2, "a"), (3, "b"), (4, "a"), (5, "late")], 11, 14);
         EpochBatch { mark, pieces: vec![first, piece(&[(1, "c")], 0, 99)], commits: Vec::new() }
     }
 
     #[test]
-    fn the_last_state_within_the_epoch_counts() {
+    fn the_last_change_in_the_epoch_counts() {
         let batch = batch();
-        let documents = documents(&batch).unwrap();
+        let documents = last_changes(&batch).unwrap();
         let found: Vec<_> =
             documents.iter().map(|d| (d.versions.id, d.versions.seqno_minus_base)).collect();
         assert_eq!(found, [("a", 4), ("b", 3), ("c", 1)]);
@@ -181,7 +188,7 @@ mod tests {
             }
         }
         let to = Seqno(mutations.len() as u64);
-        let piece = Piece { body: writer.finish(), base: Seqno(0), after: Seqno(0), to };
+        let piece = VbucketMutations { body: writer.finish(), base: Seqno(0), after: Seqno(0), to };
         EpochBatch { pieces: vec![piece], ..batch() }
     }
 
@@ -200,7 +207,7 @@ mod tests {
             let mutations: Vec<Vec<_>> =
                 mutations.into_iter().map(|states| states.into_iter().collect()).collect();
             let batch = batch_of(&mutations);
-            let documents = documents(&batch).unwrap();
+            let documents = last_changes(&batch).unwrap();
             let by_index = EpochDocuments::by_index(&documents).unwrap();
             for index in (0..6).map(local) {
                 let state = |document: &Document<'_>, keys: IndexKeys<'_>| {
@@ -221,11 +228,11 @@ mod tests {
     }
 
     #[test]
-    fn records_come_back_and_damage_is_an_error() {
+    fn records_are_decoded_or_damaged() {
         let bytes = Record::Epoch(batch()).encode().unwrap();
         let Record::Epoch(read) = Record::decode(&bytes).unwrap() else { panic!("an epoch") };
         assert_eq!(read.mark, batch().mark);
-        assert_eq!(documents(&read).unwrap().len(), 3);
+        assert_eq!(last_changes(&read).unwrap().len(), 3);
         for cut in 0..bytes.len() {
             assert!(Record::decode(&bytes[..cut]).is_err(), "cut at {cut}");
         }

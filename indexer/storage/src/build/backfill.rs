@@ -1,5 +1,5 @@
-//! Loads the documents of a backfill: gathers them in memory and writes them when a limit is
-//! reached. All backfills together gather at most a quarter of the memory limit.
+//! Loading of the documents of a backfill: gathers them in memory and writes them into fragments
+//! when a limit is reached. All backfills together gather at most a quarter of the memory limit.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use proto::lock::lock;
 use proto::model::ids::SliceNo;
 use proto::{Error, Result};
 
-use crate::build::corrections::{BackfillPart, write_part};
+use crate::build::corrections::{BackfillRowKind, write_backfill_rows};
 use crate::files::data_files::{DataFiles, NewFragment};
 use crate::index::backfill::Backfill;
 use crate::index::local_index::LocalIndex;
 use crate::node::context::EngineContext;
 use crate::rows::row_sorter::RowSorter;
 
-/// The maximum number of bytes that are sorted at once, with any memory limit: a longer sort delays
-/// the stream without a benefit.
+/// The maximum number of bytes that are sorted at once, whatever the memory limit is: a longer
+/// sort delays the stream without a benefit.
 const GATHERED_BYTES_MAX: usize = 1 << 30;
 
 /// Begins a backfill and drops the fragments of an earlier one. Loads only the slices in `only`;
-/// `None` loads all.
+/// `None` loads all slices.
 pub fn begin_backfill(
     index: &LocalIndex,
     only: Option<BTreeSet<SliceNo>>,
@@ -35,7 +35,7 @@ pub fn begin_backfill(
         let message = format!("index {} was dropped", index.info.local_id());
         return Err(Error::unavailable(message));
     }
-    if let Some(old) = fragment_lists.backfill.replace(Backfill::restricted_to(only)) {
+    if let Some(old) = fragment_lists.backfill.replace(Backfill::for_slices(only)) {
         files.discard(old.into_written());
     }
     index.backfill_entries.store(Arc::default());
@@ -43,8 +43,9 @@ pub fn begin_backfill(
     Ok(())
 }
 
-/// Adds documents of a backfill; writes the gathered documents when they reach the limit.
-pub async fn take_documents(
+/// Adds documents to a backfill, and writes all documents gathered in memory when they reach the
+/// limit.
+pub async fn add_backfill_documents(
     context: &Arc<EngineContext>,
     index: Arc<LocalIndex>,
     documents: Bytes,
@@ -71,7 +72,8 @@ pub async fn take_documents(
     }
 }
 
-/// Limit of the bytes that one backfill may gather. All backfills share a quarter of the memory limit.
+/// Returns the number of bytes that one backfill may gather in memory. All backfills share a
+/// quarter of the memory limit.
 pub fn gathered_bytes_max(context: &EngineContext) -> usize {
     let indexes = context.state.indexes_and_rebuilds();
     let builds =
@@ -87,39 +89,41 @@ async fn write_gathered(
 ) -> Result<()> {
     let grouping = lock(&index.fragment_lists).manifest.grouping();
     let shape = (grouping, index.info.spec.compression);
-    let write = |rows: RowSorter, part: BackfillPart| {
-        let mut written = WrittenPart { context: Arc::clone(context), fragments: Vec::new() };
-        context.env.bulk(Bulk::AtOnce, move || -> Result<WrittenPart> {
-            written.fragments = write_part(&written.context.files, rows, part, shape)?;
+    let write = |rows: RowSorter, part: BackfillRowKind| {
+        let mut written = WrittenFragments { context: Arc::clone(context), fragments: Vec::new() };
+        context.env.bulk(Bulk::AtOnce, move || -> Result<WrittenFragments> {
+            written.fragments = write_backfill_rows(&written.context.files, rows, part, shape)?;
             Ok(written)
         })
     };
     let (forward, back) =
-        tokio::join!(write(forward, BackfillPart::Forward), write(back, BackfillPart::Back));
+        tokio::join!(write(forward, BackfillRowKind::Forward), write(back, BackfillRowKind::Back));
     index.backfill_bytes.store(0, Ordering::Relaxed);
     let (forward, back) = (forward?, back?);
     // `None` if the build was given up meanwhile.
     if let Some(backfill) = &mut lock(&index.fragment_lists).backfill {
-        backfill.forward.extend(forward.keep());
-        backfill.back.extend(back.keep());
+        backfill.forward.extend(forward.into_fragments());
+        backfill.back.extend(back.into_fragments());
     }
     Ok(())
 }
 
-/// Fragments that a backfill has written and that the index does not own yet. They are deleted when
-/// this value is dropped: after a cancelled build, or a failure of the other write.
-struct WrittenPart {
+/// Fragments that a backfill has written and that are not registered with the index yet. Dropping
+/// this value deletes them: after a cancelled build, or if the entries or the back index could not
+/// be written.
+struct WrittenFragments {
     context: Arc<EngineContext>,
     fragments: Vec<NewFragment>,
 }
 
-impl WrittenPart {
-    fn keep(mut self) -> Vec<NewFragment> {
+impl WrittenFragments {
+    /// Returns the fragments, which the caller owns from now on.
+    fn into_fragments(mut self) -> Vec<NewFragment> {
         std::mem::take(&mut self.fragments)
     }
 }
 
-impl Drop for WrittenPart {
+impl Drop for WrittenFragments {
     fn drop(&mut self) {
         if self.fragments.is_empty() {
             return;

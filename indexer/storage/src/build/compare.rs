@@ -1,12 +1,13 @@
 //! Comparison of an index with a snapshot of the source, document by document. The differences are
-//! packed as key-versions: applied on top of the compared state, they turn the copy into the
-//! snapshot.
+//! packed as key-versions: applied to the index at the compared epoch, they turn its content, the
+//! *copy*, into the snapshot.
 //!
 //! Both sides are read in the order of the documents' ids. The caller passes the snapshot's
-//! documents as it reads them. The copy's documents are read from its back index, which a flush has
-//! put into fragments; only a few blocks of it are in memory. A document whose keys or included
-//! values differ becomes an upsert with the snapshot's seqno. A document that the snapshot lacks
-//! (deleted, or out of the index) becomes a deletion. Slices that are not on this node are ignored.
+//! documents as it reads them. The copy's documents are read from its back index, which a flush
+//! has put into fragments; only a few of its blocks are in memory. A document whose keys or
+//! included values differ becomes an upsert with the snapshot's seqno. A document that the
+//! snapshot lacks (deleted, or out of the index) becomes a deletion. Slices that are not on this
+//! node are ignored.
 //!
 //! No epoch may be applied to the index between the beginning of a comparison and its corrections;
 //! the follower guarantees that.
@@ -26,21 +27,21 @@ use crate::index::local_index::LocalIndex;
 use crate::read::merge::Merge;
 use crate::rows::packed::{self, IncludeHash, include_hash};
 
-/// A comparison in progress.
+/// A comparison of an index with a snapshot of its source, in progress.
 pub struct Comparison {
     index: LocalIndexId,
     slices: BTreeSet<SliceNo>,
     /// The end of the snapshot.
     cut: Cut,
     copy: Merge,
-    /// The next row of the copy that no document of the snapshot was compared with yet.
+    /// The copy's next row; no document of the snapshot was compared with it yet.
     ahead: Option<CopyRow>,
-    /// Id of the snapshot's last document.
+    /// Id of the snapshot document that was compared last.
     last: Option<String>,
     corrections: KeyVersionsWriter,
 }
 
-/// State of a document in a slice of the copy.
+/// The entries of a document in a slice of the copy.
 struct CopyRow {
     id: Vec<u8>,
     slice: SliceNo,
@@ -51,8 +52,8 @@ struct CopyRow {
 type DocumentEntry = (SliceNo, Vec<u8>, Option<IncludeHash>);
 
 impl Comparison {
-    /// Begins to compare an index with a snapshot that ends at a cut. The index must have nothing
-    /// in memory.
+    /// Begins to compare an index with a snapshot that ends at a cut. The memory of the index must
+    /// have been flushed.
     pub fn begin(index: &LocalIndex, cut: Cut) -> Result<Self> {
         let version = {
             let writer = index.writer();
@@ -77,7 +78,7 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// Returns `OverLimit` if the corrections so far are longer than `bytes_max`.
+    /// Returns `OverLimit` if the corrections so far are longer than `bytes_max` bytes.
     pub fn check_bytes(&self, bytes_max: u64) -> Result<()> {
         if self.corrections.len() as u64 <= bytes_max {
             return Ok(());
@@ -86,9 +87,9 @@ impl Comparison {
         Err(Error::new(ErrorCode::OverLimit, what))
     }
 
-    /// Takes the next documents of the snapshot, packed, each with its seqno. `Unsupported` if they
-    /// are not in the order of their ids.
-    pub fn documents(&mut self, body: &[u8]) -> Result<()> {
+    /// Compares the next documents of the snapshot, packed, each with its seqno. `Unsupported` if
+    /// they are not in the order of their ids.
+    pub fn compare_documents(&mut self, body: &[u8]) -> Result<()> {
         for versions in KeyVersionsReader::new(body) {
             let versions = versions?;
             let last = self.last.get_or_insert_default();
@@ -104,32 +105,33 @@ impl Comparison {
             let mut indexes = versions.indexes();
             let mine = |keys: &IndexKeys<'_>| keys.index == self.index;
             if let Some(keys) = indexes.find(mine) {
-                self.document(versions, keys)?;
+                self.compare_document(versions, keys)?;
             }
         }
         Ok(())
     }
 
-    /// Ends the comparison after the snapshot's last document. Returns the corrections, packed, in
-    /// the order of the ids; `OverLimit` if they are longer than `bytes_max`.
+    /// Ends the comparison after the snapshot's last document. Returns the packed corrections in
+    /// the order of the ids; `OverLimit` if they are longer than `bytes_max` bytes.
     pub fn finish(mut self, bytes_max: u64) -> Result<Bytes> {
         while let Some(row) = &self.ahead {
             let id = row.id.clone();
-            self.take(&id)?;
-            self.gone(&id)?;
+            self.take_copy_entries(&id)?;
+            self.push_deletion(&id)?;
             self.check_bytes(bytes_max)?;
         }
         Ok(self.corrections.finish())
     }
 
-    fn document(&mut self, versions: KeyVersions<'_>, keys: IndexKeys<'_>) -> Result<()> {
+    /// Compares one document of the snapshot, and deletes the copy's documents with smaller ids.
+    fn compare_document(&mut self, versions: KeyVersions<'_>, keys: IndexKeys<'_>) -> Result<()> {
         let id = versions.id.as_bytes();
         while let Some(row) = self.ahead.as_ref().filter(|row| &*row.id < id) {
             let gone = row.id.clone();
-            self.take(&gone)?;
-            self.gone(&gone)?;
+            self.take_copy_entries(&gone)?;
+            self.push_deletion(&gone)?;
         }
-        let had = self.take(id)?;
+        let had = self.take_copy_entries(id)?;
         let here = keys.entries().filter(|entry| self.slices.contains(&entry.slice));
         let mut has: Vec<DocumentEntry> = here
             .map(|entry| (entry.slice, entry.key.to_vec(), include_hash(entry.include)))
@@ -143,8 +145,8 @@ impl Comparison {
         Ok(())
     }
 
-    /// Adds a correction that deletes a document which the snapshot lacks.
-    fn gone(&mut self, id: &[u8]) -> Result<()> {
+    /// Adds a deletion of a document that the copy has and the snapshot lacks.
+    fn push_deletion(&mut self, id: &[u8]) -> Result<()> {
         if plant::is(Plant::ResyncKeepsGhosts) {
             return Ok(());
         }
@@ -158,9 +160,9 @@ impl Comparison {
         Ok(())
     }
 
-    /// Removes all entries of a document from the copy's stream and returns them; returns an empty
+    /// Removes all entries of a document from the copy's stream and returns them. Returns an empty
     /// list if the copy lacks the document.
-    fn take(&mut self, id: &[u8]) -> Result<Vec<DocumentEntry>> {
+    fn take_copy_entries(&mut self, id: &[u8]) -> Result<Vec<DocumentEntry>> {
         let mut entries = Vec::new();
         while let Some(row) = self.ahead.take_if(|row| row.id == id) {
             let of_row = packed::entries(&row.state);
@@ -171,12 +173,13 @@ impl Comparison {
         Ok(entries)
     }
 
+    /// Returns the next document and slice of the copy; `None` at the end.
     fn next_row(&mut self) -> Result<Option<CopyRow>> {
         loop {
             let (mut id, mut state) = (Vec::new(), Vec::new());
             let mut newest = None;
             let more = self.copy.next_versions(&mut id, |cursor| {
-                let (block, row) = cursor.place();
+                let (block, row) = cursor.block_and_row();
                 if newest.is_some_and(|(epoch, _)| epoch >= block.epoch(row)) {
                     return;
                 }

@@ -14,7 +14,7 @@ use proto::model::index::{IndexInfo, IndexSpec, PartitionBy};
 use proto::rpc::scan::KeyRange;
 
 use super::*;
-use crate::batch::{EpochBatch, Piece};
+use crate::batch::{EpochBatch, VbucketMutations};
 use crate::engine::storage_engine::StorageEngine;
 use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
@@ -109,7 +109,7 @@ impl Source {
     }
 
     pub(crate) fn batch(&self, epoch: u64, body: Bytes) -> EpochBatch {
-        let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
+        let piece = VbucketMutations { body, base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
         EpochBatch { mark: self.mark(epoch), pieces: vec![piece], commits: Vec::new() }
     }
 
@@ -166,7 +166,7 @@ async fn corrections(store: &StorageEngine, source: &Source) -> Bytes {
     let cut = Cut::clone(&source.mark(1).cut);
     let mut comparison = store.compare(INDEX, cut).await.expect("it begins");
     for body in source.snapshot() {
-        comparison.documents(&body).expect("in order");
+        comparison.compare_documents(&body).expect("in order");
     }
     comparison.finish(u64::MAX).expect("an end")
 }
@@ -273,7 +273,7 @@ async fn an_impossible_comparison_is_refused() {
     let mut snapshot = source.snapshot();
     snapshot.reverse();
     let mut comparison = begin().await.expect("it begins");
-    let outcome = snapshot.iter().try_for_each(|body| comparison.documents(body));
+    let outcome = snapshot.iter().try_for_each(|body| comparison.compare_documents(body));
     assert_eq!(outcome.map_err(|error| error.code), Err(ErrorCode::Unsupported));
     let comparison = begin().await.expect("it begins");
     let too_long = comparison.finish(40).map_err(|error| error.code);

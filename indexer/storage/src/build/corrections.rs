@@ -1,13 +1,14 @@
 //! The bulk path of a build. Documents of a backfill snapshot are sorted in memory, as many at a
-//! time as the memory limit allows, and written into fragments at the bottom of the lists, without
-//! the log.
+//! time as the memory limit allows, and written into fragments that are older than all others in
+//! the lists. The log does not contain them.
 //!
-//! Meanwhile epochs are applied to the index as usual, above the backfill, with one difference: for
-//! each document of an epoch, a state is remembered in every slice that the document may have been
-//! in, even an empty state. Epochs outrank the snapshot, which lies at epoch zero: maintenance
-//! began at or before the snapshot's cut, so the epochs contain all later changes. At the end of
-//! the build, each remembered document is looked up in the backfill. The entries that it had there and no longer has
-//! get tombstones. These *corrections* gather within the same limit as the documents before.
+//! Meanwhile epochs are applied to the index as usual, above the backfill, with one difference:
+//! for each document of an epoch, the back index records the document's entries in every slice
+//! that may have contained it, even an empty list. Epochs outrank the snapshot, which lies at
+//! epoch zero: maintenance began at or before the snapshot's cut, so the epochs contain all later
+//! changes. At the end of the build, each document that an epoch has changed is looked up in the
+//! backfill. Entries of the backfill that the document no longer has get tombstones. These
+//! *corrections* are gathered within the same memory limit as the documents before.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,38 +33,42 @@ use crate::rows::row_sorter::RowSorter;
 /// Number of documents that are looked up in one batch.
 const LOOK_UP_DOCUMENTS: usize = 4096;
 
-/// The two kinds of rows that a backfill writes into separate fragments.
+/// The kind of rows that a backfill writes: entries and the back index have separate fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BackfillPart {
+pub enum BackfillRowKind {
     /// The entries.
     Forward,
     /// The back index.
     Back,
 }
 
-/// Returns the back index of the backfill, in the form that look-ups take.
-fn back_of(backfill: &Backfill, slice: SliceNo) -> BTreeMap<SliceNo, Arc<SliceFragments>> {
-    let back = backfill.back.iter().map(|new| Source::whole(&new.table, slice)).collect();
+/// Returns the back index that the backfill has written for a slice, in the form that look-ups
+/// take.
+fn backfilled_back_index(
+    backfill: &Backfill,
+    slice: SliceNo,
+) -> BTreeMap<SliceNo, Arc<SliceFragments>> {
+    let back = backfill.back.iter().map(|new| Source::of_slice(&new.table, slice)).collect();
     BTreeMap::from([(slice, Arc::new(SliceFragments { back, ..SliceFragments::default() }))])
 }
 
-/// Writes tombstones for the backfilled entries that documents of `touched` no longer have.
-/// `touched` contains the back index of a slice since the build began. Returns the number of
-/// entries that these documents had in the backfill.
-pub fn corrections(
+/// Writes tombstones for the backfilled entries that the documents of `touched` no longer have.
+/// `touched` is the back index of the epochs since the build began. Returns the number of entries
+/// that these documents had in the backfill.
+pub fn write_corrections(
     backfill: &Backfill,
     slice: SliceNo,
     touched: &[Source],
     out: &mut Corrections<'_>,
 ) -> Result<u64> {
-    let slices = back_of(backfill, slice);
+    let slices = backfilled_back_index(backfill, slice);
     let mut merge = Merge::new(touched.iter().cloned(), false)?;
     let mut batch: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     let mut had = 0;
     loop {
         let (mut id, mut state, mut newest) = (Vec::new(), Vec::new(), None);
         let more = merge.next_versions(&mut id, |cursor| {
-            let (block, row) = cursor.place();
+            let (block, row) = cursor.block_and_row();
             if newest < Some(block.epoch(row)) {
                 newest = Some(block.epoch(row));
                 state.clear();
@@ -74,7 +79,7 @@ pub fn corrections(
             batch.push((id, state));
         }
         if batch.len() == LOOK_UP_DOCUMENTS || !more {
-            had += correct(slice, &slices, &batch, out)?;
+            had += write_corrections_of(slice, &slices, &batch, out)?;
             batch.clear();
         }
         if !more {
@@ -83,9 +88,9 @@ pub fn corrections(
     }
 }
 
-/// Writes the corrections of `documents`, pairs of id and newest state. Returns the number of
-/// entries that they had in the backfill.
-fn correct(
+/// Writes the tombstones for `documents`, pairs of a document's id and its newest entries. Returns
+/// the number of entries that the documents had in the backfill.
+fn write_corrections_of(
     slice: SliceNo,
     slices: &BTreeMap<SliceNo, Arc<SliceFragments>>,
     documents: &[(Vec<u8>, Vec<u8>)],
@@ -113,7 +118,8 @@ fn correct(
     Ok(had)
 }
 
-/// Tombstones at the end of a build, written into fragments whenever enough have gathered.
+/// Collector of the tombstones at the end of a build; writes them into fragments when enough have
+/// gathered.
 pub struct Corrections<'a> {
     files: &'a DataFiles,
     compression: Compression,
@@ -142,6 +148,7 @@ impl<'a> Corrections<'a> {
         Self { files, compression, groups, epoch, bytes_max, gathered_bytes, rows, written }
     }
 
+    /// Adds a tombstone for an entry, and writes the gathered tombstones if they reach the limit.
     fn tombstone(&mut self, slice: SliceNo, key: &[u8], id: &[u8]) -> Result<()> {
         self.rows.push(slice, key, id, None);
         let gathered = self.rows.size();
@@ -149,6 +156,7 @@ impl<'a> Corrections<'a> {
         if gathered >= self.bytes_max { self.write() } else { Ok(()) }
     }
 
+    /// Writes the gathered tombstones into fragments.
     fn write(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.rows);
         if rows.is_empty() {
@@ -174,19 +182,19 @@ impl Drop for Corrections<'_> {
     }
 }
 
-/// Writes one kind of rows of the gathered documents into a fragment for each of its groups.
-pub fn write_part(
+/// Writes the gathered rows of one kind into a fragment for each column group of this kind.
+pub fn write_backfill_rows(
     files: &DataFiles,
     rows: RowSorter,
-    part: BackfillPart,
+    part: BackfillRowKind,
     (grouping, compression): (Grouping, Compression),
 ) -> Result<Vec<NewFragment>> {
     if rows.is_empty() {
         return Ok(Vec::new());
     }
     let (groups, filter) = match part {
-        BackfillPart::Forward => (grouping.forward(), None),
-        BackfillPart::Back => (&[Columns::BACK][..], Some(rows.len() as u64)),
+        BackfillRowKind::Forward => (grouping.forward(), None),
+        BackfillRowKind::Back => (&[Columns::BACK][..], Some(rows.len() as u64)),
     };
     files.write(groups, (compression, filter), |out| rows.write(Epoch(0), out))
 }

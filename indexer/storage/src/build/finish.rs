@@ -12,25 +12,26 @@ use proto::model::ids::{Epoch, SliceNo};
 use proto::{Error, Result};
 
 use crate::build::backfill::{end_backfill, gathered_bytes_max};
-use crate::build::corrections::{Corrections, corrections};
-use crate::edit::arrival::note_readable;
+use crate::build::corrections::{Corrections, write_corrections};
+use crate::edit::arrival::log_readable_slices;
 use crate::files::data_files::{DataFiles, NewFragment};
 use crate::files::new_files::UnnamedFragments;
 use crate::index::backfill::Backfill;
 use crate::index::fragment_lists::FragmentLists;
 use crate::index::local_index::LocalIndex;
 use crate::maintain::flush::flush;
-use crate::manifest::edit::Place;
+use crate::manifest::edit::ListPosition;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::{EpochRange, SliceLists};
 use crate::node::context::EngineContext;
-use crate::node::name_bucket::name_bucket;
+use crate::node::name_bucket::ensure_bucket_mark;
 use crate::read::slice_fragments::{UnopenedPolicy, slice_fragments};
 use crate::retention::RetainedEpochs;
 
-/// A backfill joined with the epochs since the build began; no manifest names it yet.
+/// The result of a build before it is saved: a backfill joined with the epochs since the build
+/// began. No manifest on disk names it yet.
 pub struct JoinedBuild {
-    /// The manifest that makes the slices readable from the epoch on.
+    /// The manifest to be written, which makes the slices readable from the build's last epoch on.
     pub manifest: IndexManifest,
     /// Fragments of the backfill and of its corrections.
     pub new: Vec<NewFragment>,
@@ -43,14 +44,20 @@ pub async fn finish_build(
     mark: &EpochMark,
 ) -> Result<()> {
     end_backfill(context, &index).await?;
-    name_bucket(context, mark).await?;
+    ensure_bucket_mark(context, mark).await?;
     let epoch = mark.epoch;
     let task = Arc::clone(context);
     let bytes_max = gathered_bytes_max(context);
-    context.env.blocking(move || show(&index, epoch, &task.files, bytes_max)).await
+    context.env.blocking(move || make_readable(&index, epoch, &task.files, bytes_max)).await
 }
 
-fn show(index: &LocalIndex, epoch: Epoch, files: &DataFiles, bytes_max: usize) -> Result<()> {
+/// Joins the backfill with the epochs, writes the manifest and makes the index readable.
+fn make_readable(
+    index: &LocalIndex,
+    epoch: Epoch,
+    files: &DataFiles,
+    bytes_max: usize,
+) -> Result<()> {
     flush(index, files)?;
     let mut fragment_lists = lock(&index.fragment_lists);
     let joined = join_backfill(index, &mut fragment_lists, epoch, files, bytes_max)?;
@@ -64,14 +71,14 @@ fn show(index: &LocalIndex, epoch: Epoch, files: &DataFiles, bytes_max: usize) -
     writer.is_building = false;
     writer.applied = epoch;
     index.publish(&fragment_lists, &mut writer, |version| {
-        version.set_reach(RetainedEpochs { horizon: epoch, points: Vec::new() })
+        version.set_readable_epochs(RetainedEpochs { horizon: epoch, points: Vec::new() })
     })?;
-    note_readable(index.info.local_id(), fragment_lists.manifest.slices.keys());
+    log_readable_slices(index.info.local_id(), fragment_lists.manifest.slices.keys());
     Ok(())
 }
 
-/// Joins the backfill with the epochs applied since the build began. Nothing of the index may be in
-/// memory. Up to `bytes_max` of corrections are gathered before they are written.
+/// Joins the backfill with the epochs applied since the build began. The memory of the index must
+/// have been flushed. Tombstones are written whenever `bytes_max` bytes of them have gathered.
 pub fn join_backfill(
     index: &LocalIndex,
     fragment_lists: &mut FragmentLists,
@@ -85,14 +92,14 @@ pub fn join_backfill(
     };
     let shape = (grouping, index.info.spec.compression);
     let gathering = Corrections::new(files, shape, epoch, bytes_max, &index.backfill_bytes);
-    let (tombstones, had) = corrections_of(fragment_lists, backfill, gathering)?;
+    let (tombstones, had) = write_all_corrections(fragment_lists, backfill, gathering)?;
     files.sync_names()?;
     let mut manifest = fragment_lists.manifest.clone();
     for new in backfill.forward.iter().rev().chain(backfill.back.iter().rev()) {
-        add(&mut manifest, new, Place::Oldest)?;
+        add_fragment(&mut manifest, new, ListPosition::Oldest)?;
     }
     for new in tombstones.iter() {
-        add(&mut manifest, new, Place::Newest)?;
+        add_fragment(&mut manifest, new, ListPosition::Newest)?;
     }
     let mut entries = index.writer().entries.clone();
     for (slice, more) in &backfill.entries {
@@ -103,17 +110,18 @@ pub fn join_backfill(
     }
     let entries = entries.into_iter().map(|(slice, n)| (slice, n.max(0) as u64));
     manifest.entries = entries.collect();
-    manifest.set_reach(RetainedEpochs { horizon: epoch, points: Vec::new() });
+    manifest.set_readable_epochs(RetainedEpochs { horizon: epoch, points: Vec::new() });
     manifest.flushed = epoch;
     // No step can fail between here and the write of the manifest, which the caller begins next.
     let written = fragment_lists.backfill.take().map(Backfill::into_written).unwrap_or_default();
-    let new = written.into_iter().chain(tombstones.keep()).collect();
+    let new = written.into_iter().chain(tombstones.into_fragments()).collect();
     Ok(JoinedBuild { manifest, new })
 }
 
-/// Returns the tombstones (see [`crate::build::corrections`]) and, by slice, the number of
-/// backfilled entries that tombstones and newer states replace.
-fn corrections_of<'a>(
+/// Writes the tombstones for outdated backfilled entries (see [`crate::build::corrections`]).
+/// Returns their fragments and, by slice, the number of backfilled entries of the documents that
+/// epochs have changed since.
+fn write_all_corrections<'a>(
     lists: &FragmentLists,
     backfill: &Backfill,
     mut gathering: Corrections<'a>,
@@ -122,12 +130,17 @@ fn corrections_of<'a>(
     for (slice, fragments) in
         slice_fragments(&lists.manifest, &lists.tables, UnopenedPolicy::Missing)?
     {
-        had.insert(slice, corrections(backfill, slice, &fragments.back, &mut gathering)?);
+        had.insert(slice, write_corrections(backfill, slice, &fragments.back, &mut gathering)?);
     }
     Ok((gathering.finish()?, had))
 }
 
-fn add(manifest: &mut IndexManifest, new: &NewFragment, place: Place) -> Result<()> {
+/// Adds a new fragment to the lists of all slices that it has rows of.
+fn add_fragment(
+    manifest: &mut IndexManifest,
+    new: &NewFragment,
+    place: ListPosition,
+) -> Result<()> {
     let NewFragment { file, columns, table } = new;
     let groups = manifest.grouping().groups();
     let slices: Vec<SliceNo> = table.index.sections().iter().map(|section| section.slice).collect();

@@ -1,4 +1,4 @@
-//! Building slices from a snapshot of the source, and comparing slices with one.
+//! Builds of slices from a snapshot of the source, and comparisons of slices with such a snapshot.
 
 pub(crate) mod backfill;
 pub(crate) mod compare;

@@ -1,11 +1,12 @@
 //! Rebuild: builds some slices of an index from the source while the index's other slices on the
 //! node stay readable.
 //!
-//! A rebuild is a separate index that no scan reads and no manifest names. Epochs are applied to it
-//! as to any build, and it loads only its own slices from the backfill. When an applied epoch
-//! covers the backfill's cut, the slices are installed in the index ([`crate::edit::arrival`]) with
-//! that epoch as their floor. The fragments are handed over, and no row is written twice. If the
-//! node has no slice of the index yet, these are the first.
+//! A rebuild is a separate index object that no scan reads and no manifest names. Epochs are
+//! applied to it as to any build, and it loads only its slices from the backfill. When an applied
+//! epoch covers the backfill's cut, the slices are added to the readable index
+//! ([`crate::edit::arrival`]), with that epoch as their oldest readable epoch. The fragments are
+//! handed over, so no row is written twice. If the node has no slice of the index yet, the rebuilt
+//! slices are the first.
 //!
 //! An index has one rebuild at a time. A crash before the end leaves files that no manifest names,
 //! and the slices stay absent.
@@ -22,16 +23,16 @@ use proto::plant::{self, Plant};
 use crate::build::backfill::{end_backfill, gathered_bytes_max};
 use crate::build::finish::{JoinedBuild, join_backfill};
 use crate::edit::arrival::{
-    ArrivingSlice, ArrivingSlices, EntryCount, EpochBoundary, InstallError, boundary_after,
-    check_newest, install_arriving,
+    ArrivingSlice, ArrivingSlices, EntryCount, EpochBoundary, InstallError, add_arriving_slices,
+    boundary_after, check_newest,
 };
-use crate::edit::edits::drop_with;
+use crate::edit::edits::drop_index_with;
 use crate::file_id::FileId;
 use crate::files::data_files::DataFiles;
 use crate::index::local_index::LocalIndex;
 use crate::maintain::flush::flush;
 use crate::node::context::EngineContext;
-use crate::node::name_bucket::name_bucket;
+use crate::node::name_bucket::ensure_bucket_mark;
 use crate::retention::RetainedEpochs;
 use crate::tables::table::Table;
 
@@ -43,28 +44,33 @@ pub async fn finish_rebuild(
     mark: &EpochMark,
 ) -> Result<()> {
     end_backfill(context, &index).await?;
-    name_bucket(context, mark).await?;
+    ensure_bucket_mark(context, mark).await?;
     let task = Arc::clone(context);
     let at = boundary_after(context, index.info.bucket, mark.epoch).await;
     let work = move || {
         // The caller may have stopped by now, and its successor may apply epochs.
         let bucket_lock = task.state.bucket_lock(index.info.bucket);
         let _alone = lock(&bucket_lock);
-        let shown = show_rebuilt(&task, &index, at);
+        let shown = add_rebuilt_slices(&task, &index, at);
         task.state.take_rebuild(index.info.local_id());
         if shown.is_err() {
-            drop_with(&index, &task.files, || Ok(()))?;
+            drop_index_with(&index, &task.files, || Ok(()))?;
         }
         shown
     };
     context.env.blocking(work).await
 }
 
-fn show_rebuilt(context: &EngineContext, index: &LocalIndex, at: EpochBoundary) -> Result<()> {
+/// Joins a rebuild's backfill with the epochs, and adds its slices to the readable index.
+fn add_rebuilt_slices(
+    context: &EngineContext,
+    index: &LocalIndex,
+    at: EpochBoundary,
+) -> Result<()> {
     check_newest(context, index.info.bucket, at)?;
-    let arrived = arrive(index, at.epoch, &context.files, gathered_bytes_max(context))?;
+    let arrived = end_rebuild(index, at.epoch, &context.files, gathered_bytes_max(context))?;
     let tables = arrived.tables.clone();
-    install_arriving(context, arrived, at).map_err(|error| match error {
+    add_arriving_slices(context, arrived, at).map_err(|error| match error {
         InstallError::Unchanged(error) => {
             context.files.retire(tables.into_iter().collect());
             error
@@ -74,8 +80,8 @@ fn show_rebuilt(context: &EngineContext, index: &LocalIndex, at: EpochBoundary) 
     })
 }
 
-/// Ends a rebuild and returns its slices as of `epoch`.
-fn arrive(
+/// Ends a rebuild and returns its slices as of `epoch`, ready to be added to the readable index.
+fn end_rebuild(
     index: &LocalIndex,
     epoch: Epoch,
     files: &DataFiles,

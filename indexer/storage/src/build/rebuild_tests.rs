@@ -135,7 +135,7 @@ fn some(from: u8) -> Changes {
 }
 
 #[tokio::test]
-async fn a_crash_before_its_end_leaves_what_stayed_and_no_files() {
+async fn a_crash_drops_a_rebuild() {
     let dir = tempfile::tempdir().expect("a directory");
     let (store, mut played) = lost(&dir, &some(0)).await;
     played.epoch(&store, &some(4)).await;

@@ -1,16 +1,17 @@
 //! Arrival of slices: slices from another node ([`crate::edit::install`]) or from a rebuild
 //! ([`crate::build::rebuild`]) become part of an index, between two epochs.
 //!
-//! The arriving lists have all epochs up to the current one and none above it. From the next epoch
-//! on, the node's own stream feeds the slices. Before that, the memory of the index is flushed, and
-//! the manifest says that all epochs up to this one are in fragments. So a replay after a crash
-//! never applies an epoch to a slice whose files contain it. One manifest names all slices that
-//! arrive together: a crash keeps all of them or none.
+//! The lists of the arriving slices contain all epochs up to the current one and none above it.
+//! From the next epoch on, the node's stream also feeds the new slices. Before they are added, the
+//! memory of the index is flushed, and the manifest says that all epochs up to this one are in
+//! fragments. So a replay after a crash never applies an epoch to a slice whose files contain it.
+//! One manifest names all slices that arrive together: after a crash either all of them exist or
+//! none.
 //!
-//! If that manifest cannot be made durable, the previous one is made durable again before any other
-//! step. If that fails too, a crash may bring the slices back, and later epochs must then be
-//! replayed from the log. So the log is kept until the disk agrees with memory again
-//! (`maintain/release.rs`).
+//! If that manifest cannot be made durable, the previous manifest is made durable again before any
+//! other step. If that fails too, a crash may bring the slices back, and later epochs must then be
+//! replayed from the log. So the log is retained until the manifest on disk agrees with memory
+//! again (`maintain/release.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,17 +33,17 @@ use crate::node::context::EngineContext;
 use crate::retention::RetainedEpochs;
 use crate::tables::table::Table;
 
-/// Slices of an index that arrive together.
+/// Slices of an index that are added to it together.
 pub(crate) struct ArrivingSlices {
     /// The slices that arrive, with their lists.
     pub slices: BTreeMap<SliceNo, ArrivingSlice>,
-    /// Files that the lists of the slices name.
+    /// The open files that the lists of the slices name.
     pub tables: BTreeMap<FileId, Arc<Table>>,
     /// The definition of the index and its slices.
     pub info: Arc<IndexInfo>,
 }
 
-/// A slice that arrives.
+/// A slice that is added to an index.
 pub(crate) struct ArrivingSlice {
     /// Lists of the slice, as of the epoch of its arrival.
     pub lists: SliceLists,
@@ -52,19 +53,19 @@ pub(crate) struct ArrivingSlice {
     pub entries: EntryCount,
 }
 
-/// Number of entries of an arriving slice.
+/// Number of entries of an arriving slice, and its origin.
 #[derive(Clone, Copy)]
 pub(crate) enum EntryCount {
-    /// A number that the source reported. The entries are counted later, or at the next load after
-    /// a crash.
+    /// A number that the slice's source reported. This node counts the entries later, or at the
+    /// next load after a crash.
     Reported(u64),
     /// A number that this node has counted.
     Counted(u64),
 }
 
 impl ArrivingSlices {
-    /// Adds the slices to a manifest without them.
-    fn add_to(&self, manifest: &mut IndexManifest, epoch: Epoch) {
+    /// Adds the slices to a manifest that does not contain them.
+    fn add_to_manifest(&self, manifest: &mut IndexManifest, epoch: Epoch) {
         manifest.flushed = manifest.flushed.max(epoch);
         for (slice, arrived) in &self.slices {
             manifest.slices.insert(*slice, arrived.lists.clone());
@@ -75,7 +76,8 @@ impl ArrivingSlices {
         }
     }
 
-    /// Sets the entry counts, which a manifest does not contain.
+    /// Sets the entry counts in memory; a manifest does not contain counts that were only
+    /// reported.
     fn set_entry_counts(&self, writer: &mut WriterState) {
         for (slice, arrived) in &self.slices {
             match arrived.entries {
@@ -89,7 +91,7 @@ impl ArrivingSlices {
     }
 }
 
-/// A point between two epochs of a bucket.
+/// A point between two epochs of a bucket, at which slices are added.
 #[derive(Clone, Copy)]
 pub(crate) struct EpochBoundary {
     /// The epoch before the point, which is the newest applied one.
@@ -98,11 +100,12 @@ pub(crate) struct EpochBoundary {
     pub lsn: Lsn,
 }
 
-/// An error of the installation of slices, with the resulting state of the disk.
+/// An error of adding slices to an index, with the resulting state of the disk.
 pub(crate) enum InstallError {
-    /// The arrival failed and changed nothing.
+    /// The slices were not added, and nothing has changed.
     Unchanged(Error),
-    /// The arrival failed, and neither the new manifest nor the old one could be made durable: either may be on disk.
+    /// The slices were not added, and neither the new manifest nor the old one could be made
+    /// durable: either may be on disk.
     Uncertain(Error),
 }
 
@@ -118,7 +121,8 @@ impl From<Error> for InstallError {
     }
 }
 
-/// Returns the point after `epoch`, which the caller believes to be the newest applied epoch.
+/// Returns the boundary after `epoch`, which must be the newest applied epoch; [`check_newest`]
+/// checks that later.
 pub async fn boundary_after(
     context: &EngineContext,
     bucket: BucketId,
@@ -131,7 +135,7 @@ pub async fn boundary_after(
     EpochBoundary { epoch, lsn: unapplied_from.unwrap_or(Lsn::MAX).min(context.log.end()) }
 }
 
-/// Checks that the epoch before the point is still the newest applied one.
+/// Checks that the epoch before the boundary is still the newest applied one.
 pub fn check_newest(context: &EngineContext, bucket: BucketId, at: EpochBoundary) -> Result<()> {
     let applied = context.committed(bucket);
     if applied != at.epoch {
@@ -141,9 +145,9 @@ pub fn check_newest(context: &EngineContext, bucket: BucketId, at: EpochBoundary
     Ok(())
 }
 
-/// Adds arriving slices to their index. The caller holds the bucket's lock
-/// (`NodeState::bucket_lock`).
-pub fn install_arriving(
+/// Adds slices to their index, which is created if the node has no slice of it. The caller holds
+/// the bucket's lock (`NodeState::bucket_lock`).
+pub fn add_arriving_slices(
     context: &EngineContext,
     arrived: ArrivingSlices,
     at: EpochBoundary,
@@ -158,13 +162,13 @@ pub fn install_arriving(
             context.state.insert(index);
         }
     }
-    note_readable(id, &slices);
+    log_readable_slices(id, &slices);
     Ok(())
 }
 
-/// Reports to the simulation that slices are readable from now on. The simulation takes an index
-/// for ready once all its slices were reported.
-pub fn note_readable<'s>(index: LocalIndexId, slices: impl IntoIterator<Item = &'s SliceNo>) {
+/// Logs that slices are readable from now on. The simulation reads these messages, and takes an
+/// index for ready once all of its slices were logged.
+pub fn log_readable_slices<'s>(index: LocalIndexId, slices: impl IntoIterator<Item = &'s SliceNo>) {
     for slice in slices {
         tracing::debug!(slice = %index.slice(*slice), "a slice can be read");
     }
@@ -186,13 +190,14 @@ fn index_from_arriving(
         slices: BTreeMap::new(),
         entries: BTreeMap::new(),
     };
-    arrived.add_to(&mut manifest, epoch);
+    arrived.add_to_manifest(&mut manifest, epoch);
     let index = LocalIndex::from_tables(manifest.clone(), arrived.tables.clone())?;
     files.replace_manifest(&manifest, None, lsn)?;
     arrived.set_entry_counts(&mut index.writer());
     Ok(index)
 }
 
+/// Adds arriving slices to an index that is already on this node.
 fn add_to_index(
     index: &LocalIndex,
     arrived: ArrivingSlices,
@@ -216,7 +221,7 @@ fn add_to_index(
         manifest.info = Arc::clone(&arrived.info);
     }
     let groups = fragment_lists.manifest.grouping().groups();
-    arrived.add_to(&mut manifest, epoch);
+    arrived.add_to_manifest(&mut manifest, epoch);
     // The slices take over the column groups of the present slices.
     manifest.regroup(groups)?;
     fragment_lists.open_rest(files)?;

@@ -5,7 +5,7 @@ use proto::model::ids::{Seqno, SliceId};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
-use crate::batch::{EpochBatch, Piece};
+use crate::batch::{EpochBatch, VbucketMutations};
 use crate::edit::install::tests::{info, round};
 use crate::engine::storage_engine::StorageEngine;
 use crate::maintain::release::release_log;
@@ -24,7 +24,7 @@ async fn epoch_of_arrived(store: &StorageEngine, epoch: u64) {
         writer.entry(ARRIVES.slice, &n.to_be_bytes(), b"");
     }
     let (base, after, to) = (Seqno(0), Seqno(0), Seqno(u64::MAX));
-    let piece = Piece { body: writer.finish(), base, after, to };
+    let piece = VbucketMutations { body: writer.finish(), base, after, to };
     store
         .apply(EpochBatch { mark: mark(epoch), pieces: vec![piece], commits: Vec::new() })
         .await
@@ -52,27 +52,27 @@ async fn arrives(source: &StorageEngine, beside: bool, faults: Faults) -> bool {
     }
     target.wait_durable(mark(3).bucket, Epoch(3)).await.unwrap();
     if beside {
-        let mut received = target.receive(NODE);
+        let mut received = target.begin_receiving(NODE);
         round(source, HERE, &mut received).await;
-        assert!(target.install(received, HERE, info(), &mark(3)).await.is_ok());
+        assert!(target.install_slice(received, HERE, info(), &mark(3)).await.is_ok());
     }
-    let mut received = target.receive(NODE);
+    let mut received = target.begin_receiving(NODE);
     round(source, ARRIVES, &mut received).await;
     let first = fs.operations() + faults.at;
     (first..=first + faults.more).for_each(|operation| fs.fail_at(operation));
-    let installed = target.install(received, ARRIVES, info(), &mark(3)).await;
+    let installed = target.install_slice(received, ARRIVES, info(), &mark(3)).await;
     let (installed, struck) = (installed.is_ok(), fs.operations() >= first);
     assert!(installed || struck, "without faults it is installed");
-    fs.forget_faults();
+    fs.disarm_faults();
     epoch_of_arrived(&target, 4).await;
     target.wait_durable(mark(4).bucket, Epoch(4)).await.unwrap();
     if faults.later {
         fs.fail_at(fs.operations() + 1);
         let _may_fail_too = release_log(&target.context).await;
-        fs.forget_faults();
+        fs.disarm_faults();
     } else {
         target.flush().await.unwrap();
-        assert_eq!(target.context.files.doubts(), []);
+        assert_eq!(target.context.files.uncertain_manifests(), []);
     }
     assert_eq!(entries(&target), installed.then_some(30), "{faults:?}");
     // The process is killed.
@@ -91,7 +91,7 @@ fn entries(store: &StorageEngine) -> Option<u64> {
 
 /// If an epoch is applied a second time, an index that has the epoch already must skip it.
 #[tokio::test]
-async fn no_slice_arrives_behind_an_epoch_that_its_index_has_and_its_bucket_has_not() {
+async fn no_slice_joins_an_index_ahead() {
     let (env, _fs) = node().await;
     let source = open(&env);
     source.load_all();
@@ -101,14 +101,14 @@ async fn no_slice_arrives_behind_an_epoch_that_its_index_has_and_its_bucket_has_
     for epoch in 1..=3 {
         apply(&target, epoch, 0..0).await;
     }
-    let mut received = target.receive(NODE);
+    let mut received = target.begin_receiving(NODE);
     round(&source, HERE, &mut received).await;
-    assert!(target.install(received, HERE, info(), &mark(3)).await.is_ok());
+    assert!(target.install_slice(received, HERE, info(), &mark(3)).await.is_ok());
     let index = target.context.state.get(HERE.local_index()).unwrap();
     index.writer().applied = Epoch(4);
-    let mut received = target.receive(NODE);
+    let mut received = target.begin_receiving(NODE);
     round(&source, ARRIVES, &mut received).await;
-    let installed = target.install(received, ARRIVES, info(), &mark(3)).await;
+    let installed = target.install_slice(received, ARRIVES, info(), &mark(3)).await;
     assert!(installed.is_err_and(|refused| refused.error.is_retry()));
 }
 

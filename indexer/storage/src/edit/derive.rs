@@ -1,17 +1,18 @@
-//! Slices of a new generation made in place: their lists are those of the previous generation,
-//! restricted to ranges of entries. No row is read or written, and the generations share the
-//! fragments ([`crate::files::named`]).
+//! Slices of a new generation that are made in place: their lists are those of the previous
+//! generation, restricted to ranges of entries. No row is read or written, and the generations
+//! share the fragments ([`crate::files::named_files`]).
 //!
 //! The slices are made between two epochs. The memory of the previous generation is flushed first,
-//! because runs know slices only by number; from then on its lists have everything up to the newest
-//! applied epoch. They become the lists of the new slices like the lists of a moved slice
-//! ([`crate::edit::arrival`]): one manifest names all of them, and from the next epoch on the
-//! node's own stream feeds them. So no mutation is applied twice or missed. The floor of the new
-//! slices is that epoch.
+//! because tables in memory cannot be restricted to a range; from then on its lists contain
+//! everything up to the newest applied epoch. They become the lists of the new slices in the same
+//! way as the lists of a moved slice ([`crate::edit::arrival`]): one manifest names all of them,
+//! and from the next epoch on the node's stream feeds the slices. So no mutation is applied twice
+//! or missed. The oldest epoch that can be read in the new slices is the epoch at which they were
+//! made.
 //!
-//! A restriction of the back index keeps the documents and restricts their entries: a document
-//! whose entries are all in the other half has an empty state in this slice. Compactions drop rows
-//! outside of the ranges, in each generation separately.
+//! A restriction of the back index keeps all documents and restricts their entries: a document
+//! without an entry in the range gets an empty list of entries in the new slice. Compactions drop
+//! rows outside of the ranges, in each generation separately.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,36 +25,37 @@ use proto::rpc::scan::KeyRange;
 use proto::{Error, Result};
 
 use crate::edit::arrival::{
-    ArrivingSlice, ArrivingSlices, EntryCount, EpochBoundary, InstallError, boundary_after,
-    install_arriving,
+    ArrivingSlice, ArrivingSlices, EntryCount, EpochBoundary, InstallError, add_arriving_slices,
+    boundary_after,
 };
 use crate::file_id::FileId;
 use crate::index::local_index::LocalIndex;
 use crate::maintain::flush::flush;
 use crate::node::context::EngineContext;
-use crate::node::name_bucket::name_bucket;
+use crate::node::name_bucket::ensure_bucket_mark;
 use crate::read::slice_size::share_in;
 use crate::retention::RetainedEpochs;
 
-/// The rule that makes a new slice from a range of another generation's slice.
+/// The rule by which a new slice is made from a range of another generation's slice.
 #[derive(Clone, Debug)]
 pub struct SliceCut {
     /// The new slice.
     pub slice: SliceNo,
-    /// The slice of the other generation.
+    /// The slice of the other generation that the entries come from.
     pub from: SliceNo,
-    /// The range of the entries to keep; `None` for all entries.
+    /// The range of the entries that the new slice gets; `None` for all entries.
     pub range: Option<KeyRange>,
 }
 
-/// A new slice whose entries were not counted yet, and the estimate that is reported until the
-/// count.
+/// A new slice whose entries were not counted yet, and the estimated number that is reported until
+/// they are counted.
 pub type EstimatedSlice = (SliceNo, u64);
 
-/// Makes all of a node's slices of a generation from those of another one, at the epoch of `mark`. The epoch must be the newest one
-/// applied to the bucket, and no epoch may be applied meanwhile. After an error the new generation is absent. Returns the slices that
-/// are to be counted.
-pub async fn derive(
+/// Makes all of a node's slices of a generation from the slices of another generation, at the
+/// epoch of `mark`. The epoch must be the newest one applied to the bucket, and no epoch may be
+/// applied during the call. After an error the new generation is absent. Returns the slices whose
+/// entries must be counted.
+pub async fn derive_slices(
     context: &Arc<EngineContext>,
     from: Arc<LocalIndex>,
     info: Arc<IndexInfo>,
@@ -62,20 +64,20 @@ pub async fn derive(
 ) -> Result<Vec<EstimatedSlice>> {
     // After a crash the slices must not be readable unless the bucket's epochs have survived.
     context.log.sync().await?;
-    name_bucket(context, mark).await?;
+    ensure_bucket_mark(context, mark).await?;
     let at = boundary_after(context, mark.bucket, mark.epoch).await;
     let task = Arc::clone(context);
     let work = move || {
         let bucket_lock = task.state.bucket_lock(info.bucket);
         let _alone = lock(&bucket_lock);
         let id = info.local_id();
-        let arriving = cut_out(&task, &from, info, &cuts, at)?;
+        let arriving = restrict_slices(&task, &from, info, &cuts, at)?;
         let estimated = |(slice, arrived): (&SliceNo, &ArrivingSlice)| match arrived.entries {
             EntryCount::Reported(entries) => Some((*slice, entries)),
             EntryCount::Counted(_) => None,
         };
         let estimated = arriving.slices.iter().filter_map(estimated).collect();
-        let installed = install_arriving(&task, arriving, at);
+        let installed = add_arriving_slices(&task, arriving, at);
         // The files are named by the new manifest now, also if it is uncertain which manifest is on disk; or no
         // manifest names them.
         task.files.end_reservation(id);
@@ -90,7 +92,7 @@ pub async fn derive(
 /// Returns the new slices with their lists, and the tables that the lists name. The files are
 /// reserved for the new generation
 /// ([`DataFiles::reserve`](crate::files::data_files::DataFiles::reserve)).
-fn cut_out(
+fn restrict_slices(
     context: &EngineContext,
     from: &LocalIndex,
     info: Arc<IndexInfo>,
@@ -100,27 +102,30 @@ fn cut_out(
     flush(from, &context.files)?;
     let mut lists = lock(&from.fragment_lists);
     if lists.is_dropped || lists.manifest.floor.is_none() {
-        return Err(unfit(from.info.local_id(), "is not whole on this node"));
+        return Err(not_derivable(from.info.local_id(), "is not whole on this node"));
     }
     lists.open_rest(&context.files)?;
     let writer = from.writer();
     let version = from.version.load();
     if writer.applied > at.epoch {
         // A large commit has entered, and its epoch has failed in another index.
-        return Err(unfit(from.info.local_id(), "is ahead of its bucket"));
+        return Err(not_derivable(from.info.local_id(), "is ahead of its bucket"));
     }
     let mut slices = BTreeMap::new();
     for cut in cuts {
         let (Some(whole), Some(fragments)) =
             (lists.manifest.slices.get(&cut.from), version.slices.get(&cut.from))
         else {
-            return Err(unfit(from.info.local_id(), "lacks a slice on this node"));
+            return Err(not_derivable(from.info.local_id(), "lacks a slice on this node"));
         };
         // An index has applied the epoch of its floor, so the check above refuses such a parent already. This check does not depend on
         // that.
         let floor = version.floor_of(cut.from);
-        if writer.has(cut.from, &version) || floor.is_none_or(|floor| floor > at.epoch) {
-            return Err(unfit(from.info.local_id(), "has rows in memory, or lacks the epoch"));
+        if writer.has_in_memory(cut.from, &version) || floor.is_none_or(|floor| floor > at.epoch) {
+            return Err(not_derivable(
+                from.info.local_id(),
+                "has rows in memory, or lacks the epoch",
+            ));
         }
         let entries = writer.entries.get(&cut.from).copied().unwrap_or(0).max(0) as u64;
         let is_counted = !writer.uncounted.contains(&cut.from);
@@ -144,7 +149,8 @@ fn cut_out(
     Ok(ArrivingSlices { slices, tables, info })
 }
 
-fn unfit(index: LocalIndexId, why: &str) -> Error {
+/// Returns the error that no slices can be made from an index.
+fn not_derivable(index: LocalIndexId, why: &str) -> Error {
     Error::unavailable(format!("index {index} {why}: no slices can be made from it"))
 }
 

@@ -120,7 +120,7 @@ async fn served(env: &Env) -> StorageEngine {
 }
 
 async fn split(store: &StorageEngine, epoch: u64) -> Result<Vec<EstimatedSlice>> {
-    store.derive(FIRST, second(), cuts(), &mark(epoch, epoch)).await
+    store.derive_slices(FIRST, second(), cuts(), &mark(epoch, epoch)).await
 }
 
 fn files(store: &StorageEngine) -> usize {
@@ -128,19 +128,19 @@ fn files(store: &StorageEngine) -> usize {
 }
 
 #[tokio::test]
-async fn a_slice_that_is_taken_over_as_it_is_has_no_better_count_than_before() {
+async fn an_uncounted_slice_stays_uncounted() {
     let (env, ..) = sim::world(1);
     let store = served(&env).await;
     let estimated = split(&store, 3).await.unwrap();
     assert_eq!(estimated.len(), 2);
     let third = Arc::new(IndexInfo { generation: Generation(2), ..(*second()).clone() });
     let cuts = HALVES.map(|slice| SliceCut { slice, from: slice, range: None });
-    let again = store.derive(SECOND, third, cuts.into(), &mark(3, 3)).await.unwrap();
+    let again = store.derive_slices(SECOND, third, cuts.into(), &mark(3, 3)).await.unwrap();
     assert_eq!(again, estimated, "they were not counted yet");
 }
 
 #[tokio::test]
-async fn the_halves_show_what_the_whole_shows_and_follow_the_same_epochs() {
+async fn halves_have_the_rows_of_the_parent() {
     let (env, ..) = sim::world(1);
     let store = served(&env).await;
     let before = store.snapshot(FIRST, Epoch(3)).unwrap();
@@ -196,7 +196,7 @@ async fn the_halves_survive_a_crash_and_the_epochs_since() {
 /// Either generation may be the first to drop a shared file, also after a restart, when each
 /// generation has opened the file separately.
 #[tokio::test]
-async fn a_shared_file_goes_with_the_last_generation_that_names_it() {
+async fn last_generation_deletes_shared_file() {
     for (restarts, first) in [(false, FIRST), (true, FIRST), (false, SECOND), (true, SECOND)] {
         let (env, _, fs) = sim::world(1);
         let mut store = served(&env).await;
@@ -226,12 +226,12 @@ async fn a_shared_file_goes_with_the_last_generation_that_names_it() {
 /// The other generation may drop its files after the lists were chosen and before the manifest is
 /// written.
 #[tokio::test]
-async fn the_files_of_a_generation_that_is_being_made_stay_until_it_is_given_up() {
+async fn reserved_files_are_not_deleted() {
     let (env, ..) = sim::world(1);
     let store = served(&env).await;
     let at = boundary_after(&store.context, mark(3, 3).bucket, Epoch(3)).await;
     let from = store.context.state.get(FIRST).unwrap();
-    let mut arriving = cut_out(&store.context, &from, second(), &cuts(), at).unwrap();
+    let mut arriving = restrict_slices(&store.context, &from, second(), &cuts(), at).unwrap();
     let chosen = arriving.tables.len();
     // As if a third generation had retired the files: each has tables of its own.
     arriving.tables.clear();
@@ -262,15 +262,15 @@ async fn a_compaction_of_one_generation_leaves_the_files_of_the_other() {
 }
 
 #[tokio::test]
-async fn slices_go_back_to_the_epoch_of_their_making_and_not_further() {
+async fn slices_roll_back_to_first_epoch() {
     let (env, ..) = sim::world(1);
     let store = served(&env).await;
     split(&store, 3).await.unwrap();
     store.apply(batch(4, 4, documents(0..95))).await.unwrap();
-    let can = |epoch| HALVES.map(|half| store.can_go_back(SECOND.slice(half), Epoch(epoch)));
+    let can = |epoch| HALVES.map(|half| store.can_roll_back(SECOND.slice(half), Epoch(epoch)));
     assert_eq!([can(2), can(3)], [[false; 2], [true; 2]]);
     let expected = whole(&store, 3);
-    store.truncate(&mark(3, 3), Epoch(4)).await.unwrap();
+    store.roll_back(&mark(3, 3), Epoch(4)).await.unwrap();
     assert_eq!([whole(&store, 3), halves(&store, 3)], [expected; 2]);
 }
 
@@ -281,7 +281,7 @@ async fn nothing_is_made_at_another_epoch_or_from_an_absent_slice() {
     assert!(split(&store, 2).await.is_err(), "epoch 3 is applied");
     let mut absent = cuts();
     absent[1].from = SliceNo(9);
-    assert!(store.derive(FIRST, second(), absent, &mark(3, 3)).await.is_err());
+    assert!(store.derive_slices(FIRST, second(), absent, &mark(3, 3)).await.is_err());
     assert!(store.indexes().iter().all(|stored| stored.id() == FIRST));
     split(&store, 3).await.unwrap();
     assert!(split(&store, 3).await.is_err(), "the slices are there");
@@ -298,10 +298,10 @@ async fn nothing_is_made_below_the_floor_of_the_parent_or_of_its_slice() {
     let at = boundary_after(&store.context, mark(3, 3).bucket, Epoch(3)).await;
     let from = store.context.state.get(FIRST).unwrap();
     let as_it_is = from.version.load_full();
-    let cut = || cut_out(&store.context, &from, second(), &cuts(), at).map(drop);
+    let cut = || restrict_slices(&store.context, &from, second(), &cuts(), at).map(drop);
     let later = RetainedEpochs { horizon: Epoch(4), points: Vec::new() };
     let mut of_index = IndexVersion::clone(&as_it_is);
-    of_index.set_reach(later.clone());
+    of_index.set_readable_epochs(later.clone());
     let mut of_slice = IndexVersion::clone(&as_it_is);
     of_slice.arrived.insert(WHOLE, later);
     for lacking in [of_index, of_slice] {
@@ -322,10 +322,10 @@ async fn a_half_moves_to_another_node() {
     let target = Path::new("/target");
     let other = StorageEngine::open(&env, NodeId(8), target, StoreOptions::default()).unwrap();
     let slice = SECOND.slice(HALVES[1]);
-    let mut received = other.receive(NODE);
+    let mut received = other.begin_receiving(NODE);
     round(&store, slice, &mut received).await;
     other.apply(batch(3, 3, Bytes::new())).await.unwrap();
-    let installed = other.install(received, slice, second(), &mark(3, 3)).await;
+    let installed = other.install_slice(received, slice, second(), &mark(3, 3)).await;
     installed.map_err(|refused| refused.error).unwrap();
     assert_eq!(shown(&other, SECOND, HALVES[1], 3), shown(&store, SECOND, HALVES[1], 3));
 }

@@ -1,8 +1,8 @@
-//! Edits of an index's lists: split, clone and drop of slices, change of column groups, drop of the
-//! index. No row is written.
+//! Edits of an index's lists of fragments: split, clone and drop of slices, change of column
+//! groups, drop of the index. No row is written.
 //!
-//! The memory of a slice is flushed before its lists are split or cloned, because runs know slices
-//! only by number.
+//! The memory of a slice is flushed before its lists are split or cloned, because tables in memory
+//! cannot be restricted to a range of a slice.
 //!
 //! The product splits slices into a new generation ([`crate::edit::derive`]); only tests split or
 //! clone within one generation.
@@ -25,18 +25,19 @@ use crate::read::count::count;
 use crate::read::slice_fragments::{UnopenedPolicy, slice_fragments};
 use crate::rows::columns::Grouping;
 
-/// Number of flushes after which an edit is refused, because writes keep the memory of the slice
-/// from becoming empty.
+/// Maximum number of flushes before an edit. If writes have still not left the slice's memory
+/// empty, the edit is refused.
 const FLUSHES_MAX: usize = 16;
 
 /// Removes an index from disk and memory.
-pub fn drop_all(index: &LocalIndex, files: &DataFiles) -> Result<()> {
+pub fn drop_index(index: &LocalIndex, files: &DataFiles) -> Result<()> {
     let remove = || files.remove_manifest(index.info.local_id());
-    drop_with(index, files, remove)
+    drop_index_with(index, files, remove)
 }
 
-/// Drops an index from memory and deletes its files. `remove` removes the index's name from disk.
-pub fn drop_with(
+/// Drops an index from memory and deletes its files. The function `remove` removes the index's
+/// manifest from disk.
+pub fn drop_index_with(
     index: &LocalIndex,
     files: &DataFiles,
     remove: impl FnOnce() -> Result<()>,
@@ -59,8 +60,8 @@ pub fn drop_with(
     Ok(())
 }
 
-/// Changes the column groups in the lists only. Existing fragments are kept, restricted to the
-/// columns of their group. Flushes and compactions use the new groups from now on.
+/// Changes the column groups in the lists only. No fragment is rewritten: each list reads only the
+/// columns of its group. Flushes and compactions use the new groups from now on.
 pub fn regroup_index(index: &LocalIndex, grouping: Grouping, files: &DataFiles) -> Result<()> {
     let mut fragment_lists = lock(&index.fragment_lists);
     let grouping = grouping.possible_for(&index.info);
@@ -93,7 +94,7 @@ pub fn edit_slice(
         edit(&mut manifest)?;
         recount(&mut manifest, &fragment_lists)?;
         let mut writer = index.writer();
-        if writer.has(slice, &index.version.load()) {
+        if writer.has_in_memory(slice, &index.version.load()) {
             continue;
         }
         files.write_manifest(&manifest)?;

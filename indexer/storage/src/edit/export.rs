@@ -1,4 +1,4 @@
-//! Source of a move: sends the parts of fragments that contain a slice's rows.
+//! Source of a move: sends another node the blocks of each fragment that contain a slice's rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::node::context::EngineContext;
 use crate::retention::RetainedEpochs;
 use crate::tables::table::Table;
 
-/// A slice as parts of files. The files are kept on disk while this value or a read from it exists.
+/// A slice that is sent to another node: for each of its files, the part with the slice's rows.
+/// The files are retained on disk while this value or a read from it exists.
 pub struct Export {
     /// The description of the slice that is sent to the target.
     pub head: ExportHead,
@@ -26,12 +27,12 @@ pub struct Export {
     context: Arc<EngineContext>,
 }
 
-/// The parts of a slice by the numbers of their files.
+/// The parts of a slice to send, by the numbers of their files.
 type Parts = BTreeMap<u64, (Arc<Table>, FragmentPart)>;
 
-/// A byte range of a file part, to be read.
+/// A byte range to be read from the slice's part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PieceRange {
+pub struct PartRange {
     /// The file's number.
     pub file: u64,
     /// The offset in the slice's part of the file.
@@ -44,10 +45,10 @@ impl Export {
     /// Reads several byte ranges together on one thread.
     pub fn read(
         &self,
-        wanted: Vec<PieceRange>,
+        wanted: Vec<PartRange>,
     ) -> impl Future<Output = Result<Vec<FilePiece>>> + Send + use<> {
         let (parts, env) = (Arc::clone(&self.parts), self.context.env.clone());
-        let read = move |PieceRange { file, offset, bytes }| {
+        let read = move |PartRange { file, offset, bytes }| {
             let (table, part) = parts.get(&file).ok_or_else(|| {
                 Error::internal(format!("file {file} is not part of this export"))
             })?;
@@ -58,13 +59,18 @@ impl Export {
 }
 
 /// Exports a slice with all epochs up to the newest applied one. Blocks the thread.
-pub fn export(context: &Arc<EngineContext>, index: &LocalIndex, slice: SliceNo) -> Result<Export> {
+pub fn export_slice(
+    context: &Arc<EngineContext>,
+    index: &LocalIndex,
+    slice: SliceNo,
+) -> Result<Export> {
     let epoch = context.committed(index.info.bucket);
-    let (head, parts) = lists_and_parts(index, slice, epoch, context)?;
+    let (head, parts) = flush_and_describe(index, slice, epoch, context)?;
     Ok(Export { head, parts: Arc::new(parts), context: Arc::clone(context) })
 }
 
-fn lists_and_parts(
+/// Flushes an index. Returns the description of a slice and the parts of its files.
+fn flush_and_describe(
     index: &LocalIndex,
     slice: SliceNo,
     epoch: Epoch,
@@ -77,9 +83,9 @@ fn lists_and_parts(
         let text = format!("slice {slice} of index {} is not on this node", index.info.local_id());
         return Err(Error::new(ErrorCode::SliceMoved, text));
     };
-    let parts = parts_of(lists, &fragment_lists)?;
+    let parts = file_parts_of(lists, &fragment_lists)?;
     let on_disk = RetainedEpochs { horizon: floor, points: manifest.points.clone() };
-    let shown = index.version.load().reach_of(slice);
+    let shown = index.version.load().readable_epochs_of(slice);
     let reach = shown.map_or_else(|| on_disk.clone(), |shown| shown.intersection(&on_disk));
     let head = ExportHead {
         info: Arc::clone(&manifest.info),
@@ -94,10 +100,10 @@ fn lists_and_parts(
     Ok((head, parts))
 }
 
-/// Returns the parts of files that the lists of a slice name. All items of a slice that name one
-/// file select the rows of one slice number, because a split or a clone gives a slice all its items
-/// at once.
-fn parts_of(lists: &SliceLists, fragment_lists: &FragmentLists) -> Result<Parts> {
+/// Returns, for each file that the lists of a slice name, the part with the slice's rows. The list
+/// items of a slice that name the same file select the same slice number in it, because a split or
+/// a clone gives a slice all its items at once.
+fn file_parts_of(lists: &SliceLists, fragment_lists: &FragmentLists) -> Result<Parts> {
     let mut slices = BTreeMap::new();
     let mut parts = Parts::new();
     for item in lists.groups.iter().flat_map(|group| &group.items) {

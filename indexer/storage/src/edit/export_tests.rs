@@ -11,7 +11,7 @@ use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use proto::rpc::scan::KeyRange;
 
 use super::*;
-use crate::batch::{EpochBatch, Piece};
+use crate::batch::{EpochBatch, VbucketMutations};
 use crate::edit::install::tests::round;
 use crate::engine::storage_engine::StorageEngine;
 use crate::recover::load::tests::{DIR, INDEXES, NODE, mark, open};
@@ -53,7 +53,7 @@ fn body(ids: std::ops::Range<u64>, version: u64) -> Bytes {
 async fn apply(store: &StorageEngine, epoch: u64, body: Bytes) {
     let after = Seqno(0);
     let to = Seqno(u64::MAX);
-    let piece = Piece { body, base: after, after, to };
+    let piece = VbucketMutations { body, base: after, after, to };
     store
         .apply(EpochBatch { mark: mark(epoch), pieces: vec![piece], commits: Vec::new() })
         .await
@@ -97,13 +97,13 @@ async fn moves(source: &StorageEngine, slice: SliceNo) -> u64 {
         apply(&target, epoch, Bytes::new()).await;
     }
     let id: SliceId = INDEX.slice(slice);
-    let mut received = target.receive(NODE);
+    let mut received = target.begin_receiving(NODE);
     round(source, id, &mut received).await;
-    let have = received.have();
+    let have = received.complete_files();
     round(source, id, &mut received).await;
-    assert_eq!(received.have(), have, "nothing new was written");
+    assert_eq!(received.complete_files(), have, "nothing new was written");
     let sent = received.head().map(|head| head.files.iter().map(|(_, bytes)| bytes).sum());
-    assert!(target.install(received, id, Arc::new(index()), &mark(EPOCHS)).await.is_ok());
+    assert!(target.install_slice(received, id, Arc::new(index()), &mark(EPOCHS)).await.is_ok());
     for epoch in 1..=EPOCHS {
         let expected = shown(source, slice, epoch);
         assert!(!expected.is_empty());

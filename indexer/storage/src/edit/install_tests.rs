@@ -8,7 +8,7 @@ use proto::model::ids::{Epoch, SliceId, SliceNo};
 use proto::model::index::IndexSpec;
 
 use super::*;
-use crate::edit::export::PieceRange;
+use crate::edit::export::PartRange;
 use crate::engine::storage_engine::StorageEngine;
 use crate::recover::load::tests::{
     DIR, Hold, INDEXES, NODE, apply, body, entries, mark, node, open,
@@ -30,15 +30,15 @@ pub(crate) fn info() -> Arc<IndexInfo> {
 
 /// Runs one round of a move: sends the files that the target lacks.
 pub(crate) async fn round(source: &StorageEngine, slice: SliceId, received: &mut ReceivedFiles) {
-    let export = source.export(slice).await.unwrap();
-    received.begin(export.head.clone()).await.unwrap();
-    let have = received.have();
+    let export = source.export_slice(slice).await.unwrap();
+    received.begin_round(export.head.clone()).await.unwrap();
+    let have = received.complete_files();
     let missing = export.head.files.iter().filter(|(file, _)| !have.contains(file));
     let whole =
-        |(file, len): &(u64, u64)| PieceRange { file: *file, offset: 0, bytes: *len as usize };
-    received.pieces(export.read(missing.map(whole).collect()).await.unwrap()).await.unwrap();
+        |(file, len): &(u64, u64)| PartRange { file: *file, offset: 0, bytes: *len as usize };
+    received.store_pieces(export.read(missing.map(whole).collect()).await.unwrap()).await.unwrap();
     received.sync().await.unwrap();
-    assert!(received.is_whole());
+    assert!(received.is_complete());
 }
 
 /// A number of a file is only valid until the source closes its store.
@@ -47,9 +47,9 @@ async fn files_of_a_source_before_its_disk_was_lost_are_not_mixed_with_new_ones(
     let (env, _fs) = node().await;
     let (target, _, _target_fs) = sim::world(4);
     let target = open(&target);
-    let mut received = target.receive(NODE);
+    let mut received = target.begin_receiving(NODE);
     round(&open(&env), SLICE, &mut received).await;
-    let before = received.have();
+    let before = received.complete_files();
     // Another directory with other documents, whose files have the same numbers.
     let (env, _, _fs) = sim::world(5);
     let source = open(&env);
@@ -60,8 +60,11 @@ async fn files_of_a_source_before_its_disk_was_lost_are_not_mixed_with_new_ones(
     source.finish_build(INDEXES[0], &mark(1)).await.unwrap();
     apply(&target, 1, 0..0).await;
     round(&source, SLICE, &mut received).await;
-    assert!(received.have().iter().any(|file| before.contains(file)), "numbers are given again");
-    assert!(target.install(received, SLICE, info(), &mark(1)).await.is_ok());
+    assert!(
+        received.complete_files().iter().any(|file| before.contains(file)),
+        "numbers are given again"
+    );
+    assert!(target.install_slice(received, SLICE, info(), &mark(1)).await.is_ok());
     let shown = |store: &StorageEngine| {
         let snapshot = store.snapshot(INDEXES[0], Epoch(1)).unwrap();
         snapshot.checksum(SliceNo(0)).unwrap()
@@ -81,9 +84,9 @@ async fn a_slice_that_a_crash_has_left_uncounted_is_counted_when_it_is_loaded() 
     for epoch in 1..=3 {
         apply(&target, epoch, 0..0).await;
     }
-    let mut received = target.receive(NODE);
+    let mut received = target.begin_receiving(NODE);
     round(&source, SLICE, &mut received).await;
-    assert!(target.install(received, SLICE, info(), &mark(3)).await.is_ok());
+    assert!(target.install_slice(received, SLICE, info(), &mark(3)).await.is_ok());
     apply(&target, 4, 18..25).await;
     target.wait_durable(mark(4).bucket, Epoch(4)).await.unwrap();
     drop(target);
@@ -113,10 +116,10 @@ async fn a_rollback_before_the_first_epoch_of_a_node_survives_a_crash() {
     for epoch in 2..=3 {
         apply(&target, epoch, 0..0).await;
     }
-    let mut received = target.receive(NODE);
+    let mut received = target.begin_receiving(NODE);
     round(&source, SLICE, &mut received).await;
-    assert!(target.install(received, SLICE, info(), &mark(3)).await.is_ok());
-    target.truncate(&mark(1), Epoch(3)).await.unwrap();
+    assert!(target.install_slice(received, SLICE, info(), &mark(3)).await.is_ok());
+    target.roll_back(&mark(1), Epoch(3)).await.unwrap();
     assert_eq!(target.applied(), [mark(1)]);
     drop(target);
     let target = open(&env);
@@ -147,28 +150,28 @@ async fn an_unwanted_checksum_stops_reading() {
 async fn a_file_whose_write_failed_is_received_from_its_beginning() {
     let (env, _fs) = node().await;
     let source = open(&env);
-    let export = source.export(SLICE).await.unwrap();
+    let export = source.export_slice(SLICE).await.unwrap();
     let (file, len) = export.head.files[0];
     let half = len / 2;
-    let first = PieceRange { file, offset: 0, bytes: half as usize };
-    let rest = PieceRange { file, offset: half, bytes: (len - half) as usize };
+    let first = PartRange { file, offset: 0, bytes: half as usize };
+    let rest = PartRange { file, offset: half, bytes: (len - half) as usize };
     let first = export.read(vec![first]).await.unwrap();
     let rest = export.read(vec![rest]).await.unwrap();
     // Each operation of a piece fails in turn, up to the last one.
     for operation in 1.. {
         let (target, _, fs) = sim::world(4);
         let target = open(&target);
-        let mut received = target.receive(NODE);
-        received.begin(export.head.clone()).await.unwrap();
+        let mut received = target.begin_receiving(NODE);
+        received.begin_round(export.head.clone()).await.unwrap();
         fs.fail_at(fs.operations() + operation);
-        let failed = received.pieces(first.clone()).await.is_err();
-        fs.forget_faults();
+        let failed = received.store_pieces(first.clone()).await.is_err();
+        fs.disarm_faults();
         if failed {
-            assert!(received.pieces(rest.clone()).await.is_err(), "operation {operation}");
-            received.pieces(first.clone()).await.unwrap();
+            assert!(received.store_pieces(rest.clone()).await.is_err(), "operation {operation}");
+            received.store_pieces(first.clone()).await.unwrap();
         }
-        received.pieces(rest.clone()).await.unwrap();
-        assert_eq!(received.have(), [file], "operation {operation}");
+        received.store_pieces(rest.clone()).await.unwrap();
+        assert_eq!(received.complete_files(), [file], "operation {operation}");
         drop(received);
         assert_eq!(target.context.files.list().unwrap(), [], "operation {operation}");
         if !failed {

@@ -1,7 +1,9 @@
-//! A fragment of this node that is written from a part of another node's fragment, while the part arrives.
+//! Writer of a fragment on this node from a part of another node's fragment, while the part
+//! arrives. A *part* is the blocks of a fragment that contain one slice's rows.
 //!
-//! Each block is checked and parsed when it arrives, and stored at its new place without another compression. The sparse
-//! index, the statistics and the filter are made from the rows. The file is synced later, together with others.
+//! Each block is checked and parsed when it arrives, and stored at its new place without being
+//! compressed again. The sparse index, the statistics and the filter are made from the rows. The
+//! file is synced later, together with others.
 
 use std::sync::Arc;
 
@@ -33,7 +35,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// A fragment that is being written.
+/// A fragment that is being written, with the header of the part that it is made from.
 struct FragmentDraft {
     head: PartHead,
     out: TableBuilder<FragmentWriter>,
@@ -41,10 +43,11 @@ struct FragmentDraft {
     file: TemporaryFile,
 }
 
-/// Writes a fragment from a part. After an error the part must be sent again from its beginning.
+/// Writer of a fragment from the received part of another node's fragment. After an error the part
+/// must be sent again from its beginning.
 pub(super) struct PartWriter {
     context: Arc<EngineContext>,
-    /// The number of the part's file at the source.
+    /// The file's number on the node that sends it.
     pub source: u64,
     len: u64,
     reader: PartReader,
@@ -54,27 +57,29 @@ pub(super) struct PartWriter {
 }
 
 impl PartWriter {
-    /// Creates a writer for a part of `len` bytes of the source's file `source`.
+    /// Creates a writer for a part of `len` bytes, from the file with the number `source` on the
+    /// sending node.
     pub fn new(context: &Arc<EngineContext>, source: u64, len: u64) -> Self {
         let (context, reader) = (Arc::clone(context), PartReader::new(len));
         Self { context, source, len, reader, begun: None, key: Vec::new() }
     }
 
-    /// Writes the next piece of the part; returns true if it was the last one. Blocks the thread.
-    pub fn take(&mut self, piece: &FilePiece) -> Result<bool> {
+    /// Writes the next bytes of the part. Returns true if they were the last. Blocks the thread.
+    pub fn write_piece(&mut self, piece: &FilePiece) -> Result<bool> {
         let (file, offset) = (piece.file, piece.offset);
         let end = offset.checked_add(piece.bytes.len() as u64);
-        if offset != self.reader.taken() || end.is_none_or(|end| end > self.len) {
+        if offset != self.reader.received_bytes() || end.is_none_or(|end| end > self.len) {
             let what = format!("file {file}: the piece at offset {offset} is out of order");
             return Err(Error::unavailable(what));
         }
-        self.reader.take(&piece.bytes);
-        let stored = self.store();
+        self.reader.add_bytes(&piece.bytes);
+        let stored = self.write_blocks();
         stored.map_err(|error| error.context(format!("a slice's part of file {file}")))?;
-        Ok(self.reader.taken() == self.len)
+        Ok(self.reader.received_bytes() == self.len)
     }
 
-    fn store(&mut self) -> Result<()> {
+    /// Writes the complete blocks among the received bytes to the fragment.
+    fn write_blocks(&mut self) -> Result<()> {
         while let Some(item) = self.reader.next()? {
             match (item, &mut self.begun) {
                 (PartItem::Head(head), _) => self.begun = Some(begin(&self.context, head)?),
@@ -101,11 +106,12 @@ impl PartWriter {
         self.begun.as_mut().map_or(Ok(()), |begun| begun.out.sink_mut().sync())
     }
 
-    /// Ends the file after the last piece.
+    /// Ends the file after the last bytes of the part.
     pub fn finish(self) -> Result<UnsyncedFile> {
         let what = || format!("a slice's part of file {}", self.source);
         let begun = self.begun.filter(|begun| begun.out.rows() == begun.head.rows);
-        let Some(FragmentDraft { out, file, .. }) = begun.filter(|_| self.reader.is_whole()) else {
+        let Some(FragmentDraft { out, file, .. }) = begun.filter(|_| self.reader.is_complete())
+        else {
             let text = format!("{} does not have the announced rows", what());
             return Err(Error::new(ErrorCode::Corrupt, text));
         };
@@ -116,6 +122,7 @@ impl PartWriter {
     }
 }
 
+/// Begins the fragment that a part with this header is written to.
 fn begin(context: &Arc<EngineContext>, head: PartHead) -> Result<FragmentDraft> {
     let columns = Columns(head.columns);
     let filter_rows = columns.contains(Columns::BACK).then_some(head.rows);
@@ -157,8 +164,8 @@ pub(super) struct SyncedFile {
 }
 
 impl SyncedFile {
-    /// Returns the file, which the caller owns from now on.
-    pub fn keep(mut self) -> Option<(FileId, Arc<Table>)> {
+    /// Returns the file, which the caller owns from now on and which is no longer deleted on drop.
+    pub fn into_file(mut self) -> Option<(FileId, Arc<Table>)> {
         Some((self.file.file.take()?, self.table))
     }
 }

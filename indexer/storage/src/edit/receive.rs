@@ -1,4 +1,4 @@
-//! Target of a move: reception of a slice's parts of files.
+//! Target of a move: receives, for each file of a slice, the part with the slice's rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,34 +25,35 @@ use crate::tables::table::Table;
 /// The number of bytes between two syncs: large enough that syncs cost little, and small enough
 /// that the last sync, which delays the move, is short.
 const SYNC_BYTES: u64 = 64 << 20;
-/// The largest number of complete files that wait for a sync; each is open.
+/// The largest number of complete files that wait for a sync. Each of them is open.
 const UNSYNCED_MAX: usize = 64;
 
 /// The files that the target of a move has received, until they are installed or discarded.
 pub struct ReceivedFiles {
     context: Arc<EngineContext>,
-    /// The node that numbered the received files.
+    /// The node that sends the files, and whose numbers they have.
     source: NodeId,
     pub(super) head: Option<ExportHead>,
-    /// Complete, durable files: by the source's number, the local file.
+    /// Complete, durable files of this node, by their numbers at the source.
     pub(super) files: BTreeMap<u64, (FileId, Arc<Table>)>,
-    /// Complete files that a crash may lose.
+    /// Complete files that are not synced yet, by their numbers at the source.
     unsynced: BTreeMap<u64, UnsyncedFile>,
-    /// The file that is being received. It is dropped after an error or a cancelled write, because
-    /// its content is then unknown.
+    /// The file that is being received. After an error or a cancelled write it is dropped, because
+    /// the content of the file is then unknown.
     open: Option<PartWriter>,
-    /// Bytes of pieces since the last sync.
+    /// Number of bytes received since the last sync.
     unsynced_bytes: u64,
 }
 
-/// The result of storing some of the pieces in which a slice is received.
+/// The result of storing some received bytes: the file in progress and the files that they have
+/// completed.
 struct StoredPieces {
     open: Option<PartWriter>,
     complete: BTreeMap<u64, UnsyncedFile>,
 }
 
 impl ReceivedFiles {
-    /// An empty set of files from one source.
+    /// Creates an empty set of files from one source.
     pub(crate) fn new(context: Arc<EngineContext>, source: NodeId) -> Self {
         Self {
             context,
@@ -70,19 +71,19 @@ impl ReceivedFiles {
         self.source
     }
 
-    /// The source's numbers of the complete files.
-    pub fn have(&self) -> Vec<u64> {
+    /// Returns the numbers at the source of the files that are completely received.
+    pub fn complete_files(&self) -> Vec<u64> {
         let all: BTreeSet<_> = self.files.keys().chain(self.unsynced.keys()).copied().collect();
         all.into_iter().collect()
     }
 
-    /// Returns the last description that the source has sent.
+    /// Returns the newest description of the slice that the source has sent.
     pub fn head(&self) -> Option<&ExportHead> {
         self.head.as_ref()
     }
 
-    /// Begins a round with the source's description of the slice.
-    pub async fn begin(&mut self, head: ExportHead) -> Result<()> {
+    /// Begins another round of sending, with the source's newest description of the slice.
+    pub async fn begin_round(&mut self, head: ExportHead) -> Result<()> {
         let before = self.head.as_ref().map(|head| head.opening);
         let mut named: BTreeSet<u64> = head.files.iter().map(|(file, _)| *file).collect();
         if before.is_some_and(|before| before != head.opening) {
@@ -100,8 +101,9 @@ impl ReceivedFiles {
         Ok(())
     }
 
-    /// Stores pieces together on one thread, in the order in which the source sent them.
-    pub async fn pieces(&mut self, pieces: Vec<FilePiece>) -> Result<()> {
+    /// Stores received byte ranges of files together on one thread, in the order in which the
+    /// source sent them.
+    pub async fn store_pieces(&mut self, pieces: Vec<FilePiece>) -> Result<()> {
         let mut lengths = BTreeMap::new();
         for piece in &pieces {
             if self.files.contains_key(&piece.file) || self.unsynced.contains_key(&piece.file) {
@@ -154,28 +156,29 @@ impl ReceivedFiles {
         };
         let (synced, all): (Vec<(u64, SyncedFile)>, Result<()>) =
             self.context.env.blocking(work).await;
-        let synced = synced.into_iter().filter_map(|(source, file)| Some((source, file.keep()?)));
+        let synced =
+            synced.into_iter().filter_map(|(source, file)| Some((source, file.into_file()?)));
         self.files.extend(synced);
         all.map_err(|error| error.context("syncing the files of a move"))
     }
 
-    /// Returns true if all files of the last description are received and durable.
-    pub fn is_whole(&self) -> bool {
+    /// Returns true if all files of the last description were received and are durable.
+    pub fn is_complete(&self) -> bool {
         let mut named = self.head.iter().flat_map(|head| &head.files);
         self.head.is_some() && named.all(|(file, _)| self.files.contains_key(file))
     }
 
-    /// Returns the bytes of the last description's files that are still to be received.
+    /// Returns how many bytes of the files in the newest description are still to be received.
     pub fn missing_bytes(&self) -> u64 {
         let is_here = |file| self.files.contains_key(file) || self.unsynced.contains_key(file);
         let named = self.head.iter().flat_map(|head| &head.files);
         named.filter(|(file, _)| !is_here(file)).map(|(_, len)| len).sum()
     }
 
-    /// Returns the checksum and the number of the slice's entries at the newest epoch that the
-    /// source has sent.
+    /// Returns the checksum and the number of the slice's entries, at the newest epoch of the
+    /// received files.
     pub async fn checksum(&self, slice: SliceNo) -> Result<(u64, u64)> {
-        let head = self.head.as_ref().filter(|_| self.is_whole());
+        let head = self.head.as_ref().filter(|_| self.is_complete());
         let head =
             head.ok_or_else(|| Error::unavailable("the slice is not completely received yet"))?;
         let (info, epoch) = (Arc::clone(&head.info), head.epoch);
@@ -185,7 +188,7 @@ impl ReceivedFiles {
             points: Vec::new(),
             arrived: BTreeMap::new(),
             flushed: epoch,
-            slices: BTreeMap::from([(slice, self.lists_at(head, epoch)?)]),
+            slices: BTreeMap::from([(slice, self.local_lists_at(head, epoch)?)]),
             entries: BTreeMap::new(),
         };
         let tables = self.files.values().cloned().collect();
@@ -195,14 +198,16 @@ impl ReceivedFiles {
         self.context.env.blocking(move || shown.checksum(slice)).await
     }
 
+    /// Returns the announced length of a file's part; an error if the source did not announce the
+    /// file.
     fn length_of(&self, file: u64) -> Result<u64> {
         let known = self.head.iter().flat_map(|head| &head.files).find(|(f, _)| *f == file);
         let unknown = || Error::unavailable(format!("file {file} was not announced"));
         known.map(|(_, len)| *len).ok_or_else(unknown)
     }
 
-    /// The lists of the slice with this node's file numbers, as of an epoch.
-    pub(super) fn lists_at(&self, head: &ExportHead, epoch: Epoch) -> Result<SliceLists> {
+    /// Returns the lists of the slice with this node's file numbers, as of an epoch.
+    pub(super) fn local_lists_at(&self, head: &ExportHead, epoch: Epoch) -> Result<SliceLists> {
         let mut lists = unpack(&head.lists)?;
         for group in &mut lists.groups {
             for item in &mut group.items {
@@ -220,8 +225,10 @@ impl ReceivedFiles {
         Ok(lists)
     }
 
-    pub(super) fn check(&self, mark: &EpochMark) -> Result<()> {
-        let head = self.head.as_ref().filter(|_| self.is_whole());
+    /// Returns an error unless the received files are complete and can be read at the epoch of
+    /// `mark`.
+    pub(super) fn check_readable_at(&self, mark: &EpochMark) -> Result<()> {
+        let head = self.head.as_ref().filter(|_| self.is_complete());
         let head =
             head.ok_or_else(|| Error::unavailable("the slice is not completely received yet"))?;
         if head.epoch < mark.epoch || head.floor > mark.epoch {
@@ -243,7 +250,7 @@ impl Drop for ReceivedFiles {
 }
 
 impl StoredPieces {
-    /// Stores a piece of a part that is `len` bytes long.
+    /// Stores received bytes of a file's part, which is `len` bytes long in total.
     fn store(&mut self, context: &Arc<EngineContext>, piece: &FilePiece, len: u64) -> Result<()> {
         let (file, offset) = (piece.file, piece.offset);
         if !piece.is_whole() {
@@ -253,7 +260,7 @@ impl StoredPieces {
         }
         let open = self.open.take().filter(|open| open.source == file);
         let mut open = open.unwrap_or_else(|| PartWriter::new(context, file, len));
-        match open.take(piece)? {
+        match open.write_piece(piece)? {
             true => drop(self.complete.insert(file, open.finish()?)),
             false => self.open = Some(open),
         }

@@ -1,9 +1,10 @@
-//! Rollback of a bucket to an epoch: everything newer is removed from its indexes, in memory and in
-//! the lists.
+//! Rollback of a bucket to an epoch: everything newer is removed from its indexes, in memory and
+//! in the lists of fragments.
 //!
-//! First the log records the rollback, then each index is rolled back, then the node manifest records that the rollback
-//! is done. A crash in between leaves the log record, and the replay finishes the rollback. So the record is kept, and
-//! no manifest says that the rollback is done, until every index is rolled back.
+//! First the log records the rollback, then each index is rolled back, then the node manifest
+//! records that the rollback is done. A crash in between leaves the log record, and the replay
+//! finishes the rollback. So the log record is retained until every index is rolled back, and only
+//! then the manifest says that the rollback is done.
 
 use std::sync::Arc;
 
@@ -26,15 +27,16 @@ use crate::read::count::count;
 use crate::retention::RetainedEpochs;
 use crate::tables::table::Table;
 
-/// Rolls a bucket back to the epoch of `mark`. Epochs up to `dead_to` are dead from then on.
-pub async fn truncate_bucket(
+/// Rolls a bucket back to the epoch of `mark`. From then on, the epochs above it, at least up to
+/// `dead_to`, count as undone and are never applied.
+pub async fn roll_back_bucket(
     context: &Arc<EngineContext>,
     mark: &EpochMark,
     dead_to: Epoch,
 ) -> Result<()> {
     let indexes = context.state.indexes_of_bucket(mark.bucket);
     for index in &indexes {
-        check_truncate(index, mark.epoch)?;
+        check_rollback(index, mark.epoch)?;
     }
     let mut order = context.order.lock().await;
     let dead = DeadEpochs {
@@ -58,7 +60,7 @@ pub async fn truncate_bucket(
         let bucket_lock = task.state.bucket_lock(mark.bucket);
         let _alone = lock(&bucket_lock);
         task.state.roll_back_to(&mark, dead);
-        indexes.iter().try_for_each(|index| truncate_index(index, mark.epoch, &task.files))?;
+        indexes.iter().try_for_each(|index| roll_back_index(index, mark.epoch, &task.files))?;
         task.state.clear_unapplied(mark.bucket);
         lock(&done).push(dead);
         manifest.dead.push(dead);
@@ -68,10 +70,10 @@ pub async fn truncate_bucket(
 }
 
 /// Checks that an index can be rolled back to an epoch.
-fn check_truncate(index: &LocalIndex, epoch: Epoch) -> Result<()> {
+fn check_rollback(index: &LocalIndex, epoch: Epoch) -> Result<()> {
     let version = index.version.load();
     match version.floor {
-        Some(floor) if !version.can_go_back(epoch) => Err(Error::new(
+        Some(floor) if !version.can_roll_back(epoch) => Err(Error::new(
             ErrorCode::SnapshotTooOld,
             format!(
                 "index {} cannot be rolled back to epoch {epoch}: its oldest epoch is {floor}",
@@ -82,8 +84,8 @@ fn check_truncate(index: &LocalIndex, epoch: Epoch) -> Result<()> {
     }
 }
 
-/// Returns the contents of the memory up to an epoch: the rows of `runs`, merged into one run, and
-/// the states of `memtables`, oldest first.
+/// Returns the contents of an index's memory up to an epoch: one table with the merged rows of
+/// `runs` (tables in memory), and one memtable with the records of `memtables`, oldest first.
 pub fn memory_up_to<'a>(
     runs: &[Arc<Table>],
     memtables: impl IntoIterator<Item = &'a BackMemtable>,
@@ -96,13 +98,13 @@ pub fn memory_up_to<'a>(
 }
 
 /// Rolls an index back to an epoch.
-pub fn truncate_index(index: &LocalIndex, epoch: Epoch, files: &DataFiles) -> Result<()> {
-    check_truncate(index, epoch)?;
+pub fn roll_back_index(index: &LocalIndex, epoch: Epoch, files: &DataFiles) -> Result<()> {
+    check_rollback(index, epoch)?;
     let _no_flush = (!plant::is(Plant::RollbackBesideFlush)).then(|| lock(&index.flush));
     let mut fragment_lists = lock(&index.fragment_lists);
     fragment_lists.open_rest(files)?;
     let mut manifest = fragment_lists.manifest.clone();
-    manifest.truncate(epoch)?;
+    manifest.roll_back_to(epoch)?;
     manifest.entries.clear();
     recount(&mut manifest, &fragment_lists)?;
     if manifest.floor.is_some() && !fragment_lists.is_dropped {
@@ -121,9 +123,9 @@ pub fn truncate_index(index: &LocalIndex, epoch: Epoch, files: &DataFiles) -> Re
     writer.retained.roll_back_to(epoch);
     index.publish(&fragment_lists, &mut writer, |version| {
         version.runs = kept.into_iter().map(Arc::new).collect();
-        if let Some(mut reach) = version.reach() {
+        if let Some(mut reach) = version.readable_epochs() {
             reach.roll_back_to(epoch);
-            version.set_reach(reach);
+            version.set_readable_epochs(reach);
         }
     })?;
     let version = index.version.load();

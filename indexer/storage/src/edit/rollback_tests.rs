@@ -10,7 +10,7 @@ use proto::model::index::IndexInfo;
 
 use super::*;
 use crate::apply::apply_epoch::apply_epoch;
-use crate::apply::documents::documents;
+use crate::apply::documents::last_changes;
 use crate::batch::EpochBatch;
 use crate::engine::storage_engine::StorageEngine;
 use crate::engine::storage_engine::tests::{INDEX, NODE, State, batch, body, info, mark};
@@ -110,7 +110,7 @@ async fn an_epoch_and_a_rollback_of_a_bucket_wait_for_each_other() {
     held_up(&store, async move { of.apply(epoch(6)).await }).await;
     assert_eq!(store.committed(BUCKET), Epoch(6));
     let of = Arc::clone(&store);
-    held_up(&store, async move { of.truncate(&epoch(POINT.0).mark, Epoch(6)).await }).await;
+    held_up(&store, async move { of.roll_back(&epoch(POINT.0).mark, Epoch(6)).await }).await;
     assert_eq!((store.committed(BUCKET), newest(&store)), (POINT, vec![POINT; 2]));
 }
 
@@ -120,8 +120,8 @@ async fn an_epoch_in_progress_during_a_rollback_is_not_applied() {
     let (store, before) = stored(&env, Path::new("/node")).await;
     let late = epoch(6);
     let lsn = store.log_epoch(&late).await.unwrap();
-    store.truncate(&epoch(POINT.0).mark, Epoch(6)).await.unwrap();
-    apply_epoch(&store.context.state, (&late.mark, &documents(&late).unwrap()), lsn).unwrap();
+    store.roll_back(&epoch(POINT.0).mark, Epoch(6)).await.unwrap();
+    apply_epoch(&store.context.state, (&late.mark, &last_changes(&late).unwrap()), lsn).unwrap();
     assert_eq!((store.committed(BUCKET), newest(&store)), (POINT, vec![POINT; 2]));
     assert_eq!(shown(&store, POINT), before);
 }
@@ -142,7 +142,7 @@ async fn an_interrupted_rollback_leaves_nothing_ahead_of_its_bucket() {
             store.wait_durable(BUCKET, NEWEST).await.unwrap();
             let at = fs.operations() + place;
             fs.fail_at(at);
-            let went = store.truncate(&epoch(POINT.0).mark, NEWEST).await;
+            let went = store.roll_back(&epoch(POINT.0).mark, NEWEST).await;
             if fs.operations() < at {
                 assert!(place > 10, "going back has file operations");
                 break;
@@ -165,7 +165,7 @@ async fn an_interrupted_rollback_leaves_nothing_ahead_of_its_bucket() {
 /// The log has two rollbacks, the second to an older epoch than the first. A restart replays both
 /// and ends at the second.
 #[tokio::test]
-async fn a_restart_after_two_rollbacks_stands_where_the_second_led() {
+async fn a_restart_keeps_the_second_rollback() {
     let dir = Path::new("/node");
     let (env, _, _fs) = sim::world(7);
     let store = open(&env, dir);
@@ -182,9 +182,9 @@ async fn a_restart_after_two_rollbacks_stands_where_the_second_led() {
         store.apply(follows(n, n - 1)).await.unwrap();
     }
     let before = shown(&store, POINT);
-    store.truncate(&follows(4, 3).mark, NEWEST).await.unwrap();
+    store.roll_back(&follows(4, 3).mark, NEWEST).await.unwrap();
     store.apply(follows(6, 4)).await.unwrap();
-    store.truncate(&follows(POINT.0, 2).mark, Epoch(6)).await.unwrap();
+    store.roll_back(&follows(POINT.0, 2).mark, Epoch(6)).await.unwrap();
     store.apply(follows(7, POINT.0)).await.unwrap();
     store.wait_durable(BUCKET, Epoch(7)).await.unwrap();
     let floor = store.indexes()[0].floor;

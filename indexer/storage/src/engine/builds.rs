@@ -1,4 +1,5 @@
-//! The facade of rebuilds and comparisons.
+//! The storage engine's functions for rebuilds of slices, and for comparisons of an index with its
+//! source.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use proto::model::ids::{BucketId, LocalIndexId, SliceNo};
 use proto::model::index::IndexInfo;
 
 use crate::build::compare::Comparison;
-use crate::edit::edits::drop_with;
+use crate::edit::edits::drop_index_with;
 use crate::engine::storage_engine::StorageEngine;
 use crate::index::local_index::LocalIndex;
 use crate::maintain::flush::flush;
@@ -16,9 +17,9 @@ use crate::recover::load::wait_loaded;
 use crate::rows::columns::Grouping;
 
 impl StorageEngine {
-    /// Begins, or restarts, a build of slices of an index that are absent, while the index's other
-    /// slices stay readable. From now on epochs are applied to the new slices, and
-    /// [`crate::SliceStore::finish_build`] makes them visible.
+    /// Begins, or restarts, a build of slices of an index that are absent on this node, while the
+    /// index's other slices stay readable. From now on epochs are applied to the new slices, and
+    /// [`crate::SliceStore::finish_build`] makes them readable.
     pub async fn begin_rebuild(
         &self,
         info: Arc<IndexInfo>,
@@ -34,16 +35,16 @@ impl StorageEngine {
     /// Aborts the rebuild of an index, if there is one.
     pub async fn drop_rebuild(&self, index: LocalIndexId) -> Result<()> {
         let Some(index) = self.context.state.take_rebuild(index) else { return Ok(()) };
-        self.on_index(index, |index, files| drop_with(index, files, || Ok(()))).await
+        self.run_on_index(index, |index, files| drop_index_with(index, files, || Ok(()))).await
     }
 
-    /// Returns the indexes that have a rebuild, with their buckets.
+    /// Returns the indexes of which slices are being rebuilt, with their buckets.
     pub fn rebuilds(&self) -> Vec<(LocalIndexId, BucketId)> {
         let rebuilds = self.context.state.rebuilds();
         rebuilds.iter().map(|index| (index.info.local_id(), index.info.bucket)).collect()
     }
 
-    /// Slices of an index that are being rebuilt.
+    /// Returns the slices of an index that are being rebuilt.
     pub fn rebuilt_slices(&self, index: LocalIndexId) -> Vec<SliceNo> {
         let rebuild = self.context.state.rebuild(index);
         rebuild.map(|index| index.slices()).unwrap_or_default()

@@ -18,7 +18,7 @@ use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use proto::rpc::scan::KeyRange;
 use proto::value::path::Step;
 
-use crate::batch::{EpochBatch, Piece};
+use crate::batch::{EpochBatch, VbucketMutations};
 use crate::engine::storage_engine::StorageEngine;
 use crate::engine::storage_engine::tests::horizon_mark;
 use crate::file_id::FileId;
@@ -100,8 +100,12 @@ impl Node {
     /// Applies an epoch and flushes it at once.
     async fn apply(&mut self, states: &[State<'_>]) {
         self.epoch += 1;
-        let piece =
-            Piece { body: body(states), base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
+        let piece = VbucketMutations {
+            body: body(states),
+            base: Seqno(0),
+            after: Seqno(0),
+            to: Seqno(u64::MAX),
+        };
         let batch =
             EpochBatch { mark: horizon_mark(self.epoch), pieces: vec![piece], commits: Vec::new() };
         self.store().apply(batch).await.unwrap();

@@ -8,7 +8,7 @@ use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId, Seq
 use proto::model::index::{Compression, IndexInfo, IndexSpec};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
-use crate::batch::{EpochBatch, Piece};
+use crate::batch::{EpochBatch, VbucketMutations};
 use crate::engine::storage_engine::StorageEngine;
 use crate::engine::storage_engine::tests::horizon_mark;
 use crate::options::StoreOptions;
@@ -45,7 +45,7 @@ async fn fragment_bytes(compression: Compression) -> [u64; 2] {
     store.begin_backfill(INDEX).await.unwrap();
     store.backfill(INDEX, documents(0)).await.unwrap();
     let apply = async |epoch, body| {
-        let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
+        let piece = VbucketMutations { body, base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
         store
             .apply(EpochBatch {
                 mark: horizon_mark(epoch),

@@ -19,7 +19,7 @@ use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use proto::rpc::scan::KeyRange;
 use proto::value::path::Step;
 
-use crate::batch::{EpochBatch, Piece};
+use crate::batch::{EpochBatch, VbucketMutations};
 use crate::edit::edits::regroup_index;
 use crate::engine::storage_engine::StorageEngine;
 use crate::log::options::LogOptions;
@@ -62,7 +62,7 @@ fn batch(epoch: u64, horizon: u64, ids: impl Iterator<Item = u64>) -> EpochBatch
         writer.entry(SLICE, &(epoch * 7919 % 1000).to_be_bytes(), &epoch.to_be_bytes());
     }
     let body = writer.finish();
-    let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
+    let piece = VbucketMutations { body, base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
     EpochBatch { mark: mark(epoch, horizon), pieces: vec![piece], commits: Vec::new() }
 }
 
@@ -223,7 +223,7 @@ async fn a_flush_that_takes_long_holds_up_no_flush_of_another_index() {
                 writer.entry(SLICE, &[epoch as u8; 32], &[]);
             }
             let (body, to) = (writer.finish(), Seqno(u64::MAX));
-            let piece = Piece { body, base: Seqno(0), after: Seqno(0), to };
+            let piece = VbucketMutations { body, base: Seqno(0), after: Seqno(0), to };
             let batch = EpochBatch {
                 mark: mark(epoch, epoch - 1),
                 pieces: vec![piece],
@@ -267,7 +267,7 @@ impl Spawner for Gate {
 }
 
 #[tokio::test]
-async fn an_epoch_whose_caller_has_gone_keeps_the_log_only_until_it_is_applied() {
+async fn cancelled_apply_releases_the_log() {
     let (env, _, _fs) = sim::world(5);
     let gate = Arc::new(Gate::default());
     let env = Env { spawner: gate.clone(), ..env };
@@ -289,7 +289,11 @@ async fn an_epoch_whose_caller_has_gone_keeps_the_log_only_until_it_is_applied()
         store.wait_durable(BUCKET, Epoch(epoch)).await.unwrap();
     }
     store.flush().await.unwrap();
-    assert!(store.context.log.held_bytes() < 8 << 10, "{} bytes", store.context.log.held_bytes());
+    assert!(
+        store.context.log.retained_bytes() < 8 << 10,
+        "{} bytes",
+        store.context.log.retained_bytes()
+    );
     assert_eq!(store.counters(BUCKET).stable, Epoch(39));
 }
 
@@ -346,7 +350,7 @@ async fn a_second_rollback_to_the_same_epoch_takes_back_what_came_since_the_firs
         next.mark.parent = Epoch(2);
         store.apply(next).await.unwrap();
         store.flush().await.unwrap();
-        store.truncate(&mark(2, 0), Epoch(0)).await.unwrap();
+        store.roll_back(&mark(2, 0), Epoch(0)).await.unwrap();
         assert_eq!(entries(&store, 2, true), Some(10));
         assert_eq!(store.progress()[0].entries, 10);
     }

@@ -1,4 +1,5 @@
-//! The facade of the storage engine.
+//! The facade of the storage engine: opening, epochs, snapshots (`storage_engine`), moves of
+//! slices between nodes (`moves`), rebuilds and comparisons (`builds`).
 
 pub(crate) mod builds;
 pub(crate) mod moves;

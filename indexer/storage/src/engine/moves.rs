@@ -1,4 +1,5 @@
-//! The facade of moves of slices.
+//! The storage engine's functions for moves of slices between nodes, and for slices of a new
+//! generation.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,53 +10,56 @@ use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, LocalIndexId, NodeId, SliceId};
 use proto::model::index::IndexInfo;
 
-use crate::edit::derive::{EstimatedSlice, SliceCut, derive};
-use crate::edit::export::{Export, export};
-use crate::edit::install::{InstallRefusal, install};
+use crate::edit::derive::{EstimatedSlice, SliceCut, derive_slices};
+use crate::edit::export::{Export, export_slice};
+use crate::edit::install::{InstallRefusal, install_slice};
 use crate::edit::receive::ReceivedFiles;
 use crate::engine::storage_engine::StorageEngine;
 use crate::read::count::count_at;
-use crate::read::slice_size::middle;
+use crate::read::slice_size::slice_split_point;
 use crate::recover::load::wait_loaded;
 
 impl StorageEngine {
-    /// Sets the indexes whose slices are being moved away; compactions skip these indexes.
-    pub fn keep_files_of(&self, leaving: &BTreeSet<LocalIndexId>) {
+    /// Sets the indexes from which slices are being moved away; compactions leave the files of
+    /// these indexes alone.
+    pub fn protect_files_of(&self, leaving: &BTreeSet<LocalIndexId>) {
         for index in self.context.state.indexes_and_rebuilds() {
             index.keeps_files.store(leaving.contains(&index.info.local_id()), Ordering::Relaxed);
         }
     }
 
-    /// Exports a slice, with all epochs up to the newest applied one.
-    pub async fn export(&self, slice: SliceId) -> Result<Export> {
+    /// Prepares a slice to be sent to another node, with all epochs up to the newest applied one.
+    pub async fn export_slice(&self, slice: SliceId) -> Result<Export> {
         let index = self.index(slice.local_index())?;
         wait_loaded(&self.context, slice.local_index()).await?;
         index.check_readable()?;
         let context = Arc::clone(&self.context);
-        self.context.env.blocking(move || export(&context, &index, slice.slice)).await
+        self.context.env.blocking(move || export_slice(&context, &index, slice.slice)).await
     }
 
-    /// Creates an empty set of files to be received from one source.
-    pub fn receive(&self, source: NodeId) -> ReceivedFiles {
+    /// Creates an empty set of files to be received from one source node.
+    pub fn begin_receiving(&self, source: NodeId) -> ReceivedFiles {
         ReceivedFiles::new(Arc::clone(&self.context), source)
     }
 
-    /// Installs a received slice at the epoch of `mark`. The epoch must be the newest one applied
-    /// to the bucket, and no epoch may be applied meanwhile. `Unavailable` if another round of the
-    /// source is needed first.
-    pub async fn install(
+    /// Adds a received slice to its index at the epoch of `mark`. The epoch must be the newest one
+    /// applied to the bucket, and no epoch may be applied during the call. `Unavailable` if the
+    /// received files lack the epoch and more must be requested from the source.
+    pub async fn install_slice(
         &self,
         received: ReceivedFiles,
         slice: SliceId,
         info: Arc<IndexInfo>,
         mark: &EpochMark,
     ) -> std::result::Result<(), Box<InstallRefusal>> {
-        install(&self.context, received, slice, info, mark).await
+        install_slice(&self.context, received, slice, info, mark).await
     }
 
-    /// Makes all of this node's slices of a generation from those of another one, at the epoch of `mark`, as for [`Self::install`]: no row
-    /// is read or written. After an error the generation is absent. Returns the slices that [`Self::count_installed`] should count.
-    pub async fn derive(
+    /// Makes all of this node's slices of a generation from the slices of another generation, at
+    /// the epoch of `mark`, which must meet the conditions of [`Self::install_slice`]. No row is read or
+    /// written. After an error the generation is absent. Returns the slices that
+    /// [`Self::count_installed`] should count.
+    pub async fn derive_slices(
         &self,
         from: LocalIndexId,
         info: Arc<IndexInfo>,
@@ -65,18 +69,18 @@ impl StorageEngine {
         let from = self.index(from)?;
         wait_loaded(&self.context, from.info.local_id()).await?;
         from.check_readable()?;
-        derive(&self.context, from, info, cuts, mark).await
+        derive_slices(&self.context, from, info, cuts, mark).await
     }
 
-    /// Returns the leading key part that divides a slice's entries into about equal halves; `None`
-    /// if no value divides the slice well.
-    pub fn middle(&self, slice: SliceId) -> Option<Vec<u8>> {
+    /// Returns the leading key part that divides a slice's entries into two halves of about equal
+    /// size; `None` if no value divides the slice well.
+    pub fn split_point(&self, slice: SliceId) -> Option<Vec<u8>> {
         let index = self.context.state.get(slice.local_index())?;
-        middle(&index.version.load(), slice.slice)
+        slice_split_point(&index.version.load(), slice.slice)
     }
 
-    /// Counts the entries of an installed slice at an epoch. Until the count ends, the slice
-    /// reports `reported` entries, the number of its source.
+    /// Counts the entries of an added slice at an epoch. Until the count ends, the slice reports
+    /// `reported` entries, the number that its source has reported.
     pub async fn count_installed(&self, slice: SliceId, epoch: Epoch, reported: u64) -> Result<()> {
         let index = self.index(slice.local_index())?;
         let work = move || -> Result<()> {

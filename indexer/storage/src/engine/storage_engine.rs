@@ -14,22 +14,22 @@ use proto::model::ids::{
 };
 use proto::model::index::IndexInfo;
 use proto::rpc::api::SliceProgress;
-use proto::rpc::scan::OwnView;
+use proto::rpc::scan::UncommittedView;
 use proto::{Error, ErrorCode, Result};
 
 use crate::apply::apply_epoch::apply_epoch;
-use crate::apply::documents::documents;
+use crate::apply::documents::last_changes;
 use crate::batch::EpochBatch;
-use crate::build::backfill::{begin_backfill, take_documents};
+use crate::build::backfill::{add_backfill_documents, begin_backfill};
 use crate::build::finish::finish_build;
 use crate::build::rebuild::finish_rebuild;
 use crate::counters::Counters;
-use crate::edit::edits::{drop_all, edit_slice, regroup_index};
-use crate::edit::rollback::truncate_bucket;
+use crate::edit::edits::{drop_index, edit_slice, regroup_index};
+use crate::edit::rollback::roll_back_bucket;
 use crate::files::data_files::DataFiles;
 use crate::index::load_state::LoadState;
 use crate::index::local_index::LocalIndex;
-use crate::late_commit::commits::enter::enter;
+use crate::late_commit::commits::enter::enter_commits;
 use crate::late_commit::commits::prepare::prepare;
 use crate::late_commit::store::LateCommitStore;
 use crate::log::lsn::Lsn;
@@ -37,7 +37,7 @@ use crate::log_record::Record;
 use crate::maintain::compaction::compact_everything;
 use crate::maintain::flush::flush;
 use crate::maintain::release::release_log;
-use crate::maintain::upkeep::{after_commits, after_epoch, wait_for_room};
+use crate::maintain::upkeep::{start_after_commits, start_after_epoch, wait_for_memory};
 use crate::manifest::index_manifest::IndexManifest;
 use crate::node::context::EngineContext;
 use crate::node::durability::{counters, wait_durable};
@@ -80,8 +80,8 @@ impl StorageEngine {
         &self.late_commit
     }
 
-    /// Begins to write a transaction's changes in the background, ahead of the epoch of its commit.
-    /// The transaction must have reached its last place.
+    /// Begins to write a transaction's changes in the background, ahead of the epoch of its
+    /// commit. The store must have received all of the transaction's changes.
     pub fn prepare_commit(
         &self,
         bucket: BucketId,
@@ -93,20 +93,21 @@ impl StorageEngine {
         self.context.env.spawn_blocking("late-commit-prepare", TaskPolicy::Request, work);
     }
 
-    /// Waits until the log has failed. From then on no epoch is applied until the store is opened
+    /// Waits until the log fails. From then on no epoch is applied until the store is opened
     /// again.
-    pub async fn log_failed(&self) {
+    pub async fn wait_log_failed(&self) {
         let mut durable = self.context.log.durable();
         // A closed channel means that the log has ended, so there is nothing to wait for.
         let _closed = durable.wait_for(|durable| durable.failed.is_some()).await;
     }
 
-    /// Returns a file number: no fragment with a smaller number will be added to a manifest of this
-    /// node.
+    /// Returns the number of the oldest file that a manifest may still be going to name. No
+    /// fragment with a smaller number will be added to a manifest of this node.
     pub fn oldest_pending_file(&self) -> u64 {
         self.context.files.oldest_pending().0
     }
 
+    /// Returns an index of this node; an error if it is not on the node.
     pub(crate) fn index(&self, index: LocalIndexId) -> Result<Arc<LocalIndex>> {
         self.context.state.get(index).ok_or_else(|| {
             let text = format!("node {} has no slices of index {index}", self.context.node);
@@ -115,7 +116,7 @@ impl StorageEngine {
     }
 
     /// Returns the rebuild of an index if there is one, and the index itself otherwise.
-    fn being_built(&self, index: LocalIndexId) -> Result<Arc<LocalIndex>> {
+    fn index_or_rebuild(&self, index: LocalIndexId) -> Result<Arc<LocalIndex>> {
         self.context.state.rebuild(index).map_or_else(|| self.index(index), Ok)
     }
 
@@ -139,8 +140,8 @@ impl StorageEngine {
         Ok(begin)
     }
 
-    /// Runs blocking work on an index off the async threads.
-    pub(crate) async fn on_index<T: Send + 'static>(
+    /// Runs `work` on an index, on a thread that may block.
+    pub(crate) async fn run_on_index<T: Send + 'static>(
         &self,
         index: Arc<LocalIndex>,
         work: impl FnOnce(&LocalIndex, &DataFiles) -> Result<T> + Send + 'static,
@@ -192,12 +193,12 @@ impl SliceStore for StorageEngine {
     async fn begin_backfill(&self, index: LocalIndexId) -> Result<()> {
         let rebuild = self.context.state.rebuild(index);
         let only = rebuild.map(|index| index.slices().into_iter().collect());
-        let index = self.being_built(index)?;
-        self.on_index(index, |index, files| begin_backfill(index, only, files)).await
+        let index = self.index_or_rebuild(index)?;
+        self.run_on_index(index, |index, files| begin_backfill(index, only, files)).await
     }
 
     async fn backfill(&self, index: LocalIndexId, documents: Bytes) -> Result<()> {
-        take_documents(&self.context, self.being_built(index)?, documents).await
+        add_backfill_documents(&self.context, self.index_or_rebuild(index)?, documents).await
     }
 
     async fn finish_build(&self, index: LocalIndexId, mark: &EpochMark) -> Result<()> {
@@ -210,7 +211,7 @@ impl SliceStore for StorageEngine {
     async fn drop_index(&self, index: LocalIndexId) -> Result<()> {
         self.drop_rebuild(index).await?;
         let Some(local) = self.context.state.get(index) else { return Ok(()) };
-        self.on_index(local, drop_all).await?;
+        self.run_on_index(local, drop_index).await?;
         self.context.state.remove(index);
         Ok(())
     }
@@ -218,28 +219,28 @@ impl SliceStore for StorageEngine {
     async fn apply(&self, batch: EpochBatch) -> Result<()> {
         let context = &self.context;
         let bucket = batch.mark.bucket;
-        wait_for_room(context).await;
+        wait_for_memory(context).await;
         lock(&context.state.buckets).entry(bucket).or_default().staged = batch.mark.epoch;
         let commits = batch.commits.clone();
         if !commits.is_empty() {
             let (task, late) = (Arc::clone(context), Arc::clone(&self.late_commit));
             let entering = batch.clone();
-            context.env.blocking(move || enter(&task, &late, &entering)).await?;
+            context.env.blocking(move || enter_commits(&task, &late, &entering)).await?;
         }
         let lsn = self.log_epoch(&batch).await?;
         let (state, late) = (Arc::clone(&context.state), Arc::clone(&self.late_commit));
         let apply = move || {
-            let documents = documents(&batch)?;
+            let documents = last_changes(&batch)?;
             apply_epoch(&state, (&batch.mark, &documents), lsn)?;
             late.note_applied(&batch, &documents);
             Ok::<_, Error>(())
         };
         context.env.blocking(apply).await?;
         if !commits.is_empty() {
-            self.late_commit.entered(bucket, &commits);
-            after_commits(context);
+            self.late_commit.drop_entered(bucket, &commits);
+            start_after_commits(context);
         }
-        after_epoch(context, bucket);
+        start_after_epoch(context, bucket);
         Ok(())
     }
 
@@ -250,7 +251,7 @@ impl SliceStore for StorageEngine {
     async fn flush(&self) -> Result<()> {
         self.context.log.sync().await?;
         for index in self.context.state.indexes_and_rebuilds() {
-            self.on_index(index, flush).await?;
+            self.run_on_index(index, flush).await?;
         }
         self.context.log.sync().await?;
         release_log(&self.context).await
@@ -259,7 +260,7 @@ impl SliceStore for StorageEngine {
     async fn compact(&self) -> Result<()> {
         self.flush().await?;
         for index in self.context.state.indexes_and_rebuilds() {
-            self.on_index(index, compact_everything).await?;
+            self.run_on_index(index, compact_everything).await?;
         }
         self.context.files.delete_retired();
         Ok(())
@@ -269,35 +270,42 @@ impl SliceStore for StorageEngine {
         let at = at.to_vec();
         let index = self.index(slice.local_index())?;
         let edit = move |manifest: &mut IndexManifest| manifest.split(slice.slice, &at, low, high);
-        self.on_index(index, move |index, files| edit_slice(index, files, slice.slice, edit)).await
+        self.run_on_index(index, move |index, files| edit_slice(index, files, slice.slice, edit))
+            .await
     }
 
     async fn clone_slice(&self, slice: SliceId, to: SliceNo) -> Result<()> {
         let index = self.index(slice.local_index())?;
         let edit = move |manifest: &mut IndexManifest| manifest.clone_slice(slice.slice, to);
-        self.on_index(index, move |index, files| edit_slice(index, files, slice.slice, edit)).await
+        self.run_on_index(index, move |index, files| edit_slice(index, files, slice.slice, edit))
+            .await
     }
 
     async fn drop_slice(&self, slice: SliceId) -> Result<()> {
         let index = self.index(slice.local_index())?;
         let edit = move |manifest: &mut IndexManifest| manifest.drop_slice(slice.slice);
-        self.on_index(index, move |index, files| edit_slice(index, files, slice.slice, edit)).await
+        self.run_on_index(index, move |index, files| edit_slice(index, files, slice.slice, edit))
+            .await
     }
 
     async fn regroup(&self, index: LocalIndexId, grouping: Grouping) -> Result<()> {
         let index = self.index(index)?;
-        self.on_index(index, move |index, files| regroup_index(index, grouping, files)).await
+        self.run_on_index(index, move |index, files| regroup_index(index, grouping, files)).await
     }
 
-    fn can_go_back(&self, slice: SliceId, epoch: Epoch) -> bool {
+    fn can_roll_back(&self, slice: SliceId, epoch: Epoch) -> bool {
         let index = self.index(slice.local_index());
         index.is_ok_and(|index| {
-            index.version.load().reach_of(slice.slice).is_some_and(|reach| reach.retains(epoch))
+            index
+                .version
+                .load()
+                .readable_epochs_of(slice.slice)
+                .is_some_and(|reach| reach.retains(epoch))
         })
     }
 
-    async fn truncate(&self, mark: &EpochMark, dead_to: Epoch) -> Result<()> {
-        truncate_bucket(&self.context, mark, dead_to).await
+    async fn roll_back(&self, mark: &EpochMark, dead_to: Epoch) -> Result<()> {
+        roll_back_bucket(&self.context, mark, dead_to).await
     }
 
     fn snapshot(&self, index: LocalIndexId, epoch: Epoch) -> Result<Arc<dyn Snapshot>> {
@@ -320,20 +328,20 @@ impl SliceStore for StorageEngine {
         Ok(Arc::new(IndexSnapshot::new(Arc::clone(&local.info), epoch, version, walk_bytes)))
     }
 
-    async fn wait_for_own(&self, bucket: BucketId, own: OwnView) -> Result<()> {
+    async fn wait_for_transaction(&self, bucket: BucketId, own: UncommittedView) -> Result<()> {
         self.late_commit.wait(bucket, own).await
     }
 
-    fn snapshot_with_own(
+    fn snapshot_of_transaction(
         &self,
         index: LocalIndexId,
         epoch: Epoch,
-        own: Option<OwnView>,
+        own: Option<UncommittedView>,
     ) -> Result<Arc<dyn Snapshot>> {
         let base = self.snapshot(index, epoch)?;
         match own {
             None => Ok(base),
-            Some(own) => self.late_commit.own_view(base, own),
+            Some(own) => self.late_commit.transaction_snapshot(base, own),
         }
     }
 
@@ -357,7 +365,7 @@ impl SliceStore for StorageEngine {
 
 #[cfg(test)]
 impl StorageEngine {
-    /// Loads all indexes at once.
+    /// Loads all indexes, and returns when they are loaded.
     pub fn load_all(&self) {
         let indexes = self.context.state.indexes_and_rebuilds();
         indexes

@@ -14,7 +14,7 @@ use proto::value::path::Step;
 use proto::value::{Value, key};
 
 use super::*;
-use crate::batch::Piece;
+use crate::batch::VbucketMutations;
 use crate::log::options::LogOptions;
 
 pub(crate) const INDEX: LocalIndexId =
@@ -77,7 +77,7 @@ pub(crate) fn horizon_mark(epoch: u64) -> EpochMark {
 }
 
 pub(crate) fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
-    let piece = Piece { body, base: Seqno(0), after: Seqno(0), to: Seqno(to) };
+    let piece = VbucketMutations { body, base: Seqno(0), after: Seqno(0), to: Seqno(to) };
     EpochBatch { mark: mark(epoch, to), pieces: vec![piece], commits: Vec::new() }
 }
 
@@ -204,7 +204,7 @@ async fn a_floor_that_a_flush_could_not_write_is_written_by_the_next() {
             return assert!(place > 3, "the flush has file operations");
         }
         // A rollback removes the rows that the flush had set aside.
-        store.truncate(&mark(9, 109), Epoch(0)).await.unwrap();
+        store.roll_back(&mark(9, 109), Epoch(0)).await.unwrap();
         store.flush().await.unwrap();
         drop(store);
         let floor = open().unwrap().indexes()[0].floor;
@@ -335,11 +335,15 @@ async fn a_restart_releases_the_log_that_nothing_needs() {
     store.wait_durable(BucketId(1), Epoch(600)).await.unwrap();
     // The node stops after the fragments were written and before the log was released.
     flush(&store.context.state.get(INDEX).unwrap(), &store.context.files).unwrap();
-    assert!(store.context.log.held_bytes() > 16 << 10);
+    assert!(store.context.log.retained_bytes() > 16 << 10);
     drop(store);
     let store = open();
     store.load_all();
-    assert!(store.context.log.held_bytes() < 8 << 10, "{} bytes", store.context.log.held_bytes());
+    assert!(
+        store.context.log.retained_bytes() < 8 << 10,
+        "{} bytes",
+        store.context.log.retained_bytes()
+    );
     assert_eq!(store.counters(BucketId(1)).stable, Epoch(600));
     drop(store);
     let store = open();

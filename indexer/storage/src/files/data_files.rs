@@ -13,7 +13,7 @@ use proto::model::ids::{BucketId, LocalIndexId};
 use proto::{Error, Result};
 
 use crate::file_id::FileId;
-use crate::files::group_writer::{GroupFragment, GroupWriter, Lifetime};
+use crate::files::group_writer::{Durability, GroupFragment, GroupWriter};
 use crate::files::named_files::NamedFiles;
 use crate::files::pacing::Pacer;
 use crate::files::pending::{PendingFiles, deletable};
@@ -53,42 +53,43 @@ pub struct DataFiles {
     pub pacer: Pacer,
     pending: Mutex<PendingFiles>,
     retired: Mutex<Vec<(FileId, Weak<Table>)>>,
-    doubts: Mutex<BTreeMap<LocalIndexId, ManifestDoubt>>,
+    doubts: Mutex<BTreeMap<LocalIndexId, UncertainManifest>>,
     numbers: Mutex<ManifestNumbers>,
     named: Mutex<NamedFiles>,
 }
 
-/// Numbers of the index manifests on disk.
+/// Numbers of the index manifests on disk; each write of a manifest gets the next number.
 #[derive(Default)]
 struct ManifestNumbers {
-    /// The largest number that was used.
+    /// The largest number that a manifest of this node has had.
     last: u64,
-    /// For each index, the number of its durable manifest, or of an older manifest.
+    /// For each index, the number of the manifest that is durable for certain. If a later write
+    /// has failed, a newer manifest may be on disk.
     durable: BTreeMap<LocalIndexId, u64>,
 }
 
-/// Uncertainty about which manifest of an index is durable: the one on disk may be newer than the
-/// one in memory. A crash would then restore the newer one, and the log must still have the later
-/// epochs.
+/// Uncertainty about which manifest of an index is durable: the manifest on disk may be newer than
+/// the one in memory. A crash would then restore the newer manifest, and the log must still have
+/// the later epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ManifestDoubt {
+pub struct UncertainManifest {
     /// The bucket that the index belongs to.
     pub bucket: BucketId,
     /// The LSN from which the log has the epochs that the newer manifest lacks.
     pub lsn: Lsn,
 }
 
-/// An error of the replacement of a manifest.
+/// An error that occurred when an index manifest was replaced.
 pub struct ManifestNotReplaced {
     /// Cause.
     pub error: Error,
-    /// True if either manifest may be on disk, also after a crash. False if the earlier manifest is
-    /// certainly on disk.
+    /// True if either manifest may be on disk, also after a crash. False if the earlier manifest
+    /// is certainly on disk.
     pub is_uncertain: bool,
 }
 
 impl DataFiles {
-    /// The files of a node's directory.
+    /// Creates the access to the files of a node's directory.
     pub fn new(env: &Env, dir: &Path, options: &StoreOptions) -> Self {
         Self {
             env: env.clone(),
@@ -104,24 +105,27 @@ impl DataFiles {
         }
     }
 
-    /// Continues the numbers of the index manifests that were found, and skips the used numbers.
+    /// Continues the numbers of the index manifests that were found on disk. Numbers that the node
+    /// manifest mentions are not used again.
     pub fn restore_numbers(&self, found: BTreeMap<LocalIndexId, u64>, used: &NodeManifest) {
         let last = found.values().chain(used.index_numbers.values()).max();
         let last = last.copied().unwrap_or_default();
         *lock(&self.numbers) = ManifestNumbers { last, durable: found };
     }
 
-    /// Records the file names in the manifests that were found.
+    /// Records the file names that the manifests found on disk contain.
     pub fn restore_names(&self, manifests: &[IndexManifest]) {
         let mut named = lock(&self.named);
-        manifests.iter().for_each(|manifest| named.is_durable(manifest));
+        manifests.iter().for_each(|manifest| named.note_durable(manifest));
     }
 
-    /// Numbers of the index manifests, for the node manifest.
+    /// Returns the number of each index manifest, to be stored in the node manifest.
     pub fn index_numbers(&self) -> BTreeMap<LocalIndexId, u64> {
         lock(&self.numbers).durable.clone()
     }
 
+    /// Writes an index manifest with the next number, and records its number and the files that it
+    /// names.
     fn write_index(&self, manifest: &IndexManifest) -> Result<()> {
         let number = {
             let mut numbers = lock(&self.numbers);
@@ -129,10 +133,10 @@ impl DataFiles {
             numbers.last
         };
         let dir = layout::manifest_dir(&self.dir);
-        lock(&self.named).may_be_durable(manifest);
+        lock(&self.named).note_write_begun(manifest);
         manifest::write_index(&*self.env.fs, &dir, manifest, number)?;
         lock(&self.numbers).durable.insert(manifest.info.local_id(), number);
-        lock(&self.named).is_durable(manifest);
+        lock(&self.named).note_durable(manifest);
         Ok(())
     }
 
@@ -141,14 +145,14 @@ impl DataFiles {
         lock(&self.pending).skip_to(used);
     }
 
-    /// Returns the number that the next file will get.
+    /// Returns the number that the next new file will get.
     pub fn next(&self) -> FileId {
         lock(&self.pending).next()
     }
 
-    /// The oldest file that a later manifest may still name.
+    /// Returns the oldest file that no manifest names yet and a later manifest may still name.
     pub fn oldest_pending(&self) -> FileId {
-        lock(&self.pending).oldest()
+        lock(&self.pending).oldest_pending()
     }
 
     /// Opens a fragment.
@@ -157,21 +161,23 @@ impl DataFiles {
         Ok(Arc::new(Table::from_fragment(open)))
     }
 
-    /// Writes a new fragment for each group and syncs the files, but not their names. Groups without rows get no
-    /// fragment. `filter_rows` requests a filter over about that many keys. After an error no file is left.
+    /// Writes a new fragment for each column group and syncs the files, but not their names.
+    /// Groups without rows get no fragment. `filter_rows` requests a filter for about that many
+    /// keys. After an error no file is left.
     pub fn write(
         &self,
         groups: &[Columns],
         options: (Compression, Option<u64>),
         rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
     ) -> Result<Vec<NewFragment>> {
-        self.write_lasting(Lifetime::Synced, groups, options, rows)
+        self.write_lasting(Durability::Synced, groups, options, rows)
     }
 
-    /// Like `write`, for fragments whose lifetime may end at the next start (`lasting`).
+    /// Writes fragments like `write`. `lasting` says whether they must survive a restart; the
+    /// other fragments are not synced.
     pub fn write_lasting(
         &self,
-        lasting: Lifetime,
+        lasting: Durability,
         groups: &[Columns],
         (compression, filter_rows): (Compression, Option<u64>),
         rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
@@ -182,8 +188,8 @@ impl DataFiles {
         Ok(written.into_iter().map(new).collect())
     }
 
-    /// Writes a fragment for each group with `rows`, and finishes or suspends them with `end`.
-    /// After an error no file is left.
+    /// Writes a fragment for each column group with the function `rows`, and ends each fragment
+    /// with the function `end`. After an error no file is left.
     pub(super) fn write_groups<T>(
         &self,
         groups: &[Columns],
@@ -216,9 +222,9 @@ impl DataFiles {
         &self,
         options: &FragmentOptions,
     ) -> Result<(FileId, TableBuilder<FragmentWriter>)> {
-        let file = lock(&self.pending).begin();
+        let file = lock(&self.pending).begin_file();
         let writer = FragmentWriter::create(&*self.blobs, file.0, &self.cache, options);
-        let writer = writer.inspect_err(|_| self.settle([file]))?;
+        let writer = writer.inspect_err(|_| self.end_pending([file]))?;
         Ok((file, TableBuilder::new(writer)))
     }
 
@@ -230,21 +236,21 @@ impl DataFiles {
         })
     }
 
-    /// Writes a manifest durably, replacing an earlier one. The files that it names are no longer
-    /// pending.
+    /// Writes an index manifest durably, replacing an earlier one. The files that it names are no
+    /// longer pending (`files/pending.rs`).
     pub fn write_manifest(&self, manifest: &IndexManifest) -> Result<()> {
         let written = self.write_index(manifest);
         match &written {
-            Ok(()) => self.is_written(manifest),
-            Err(_) => self.settle(manifest.files()),
+            Ok(()) => self.note_written(manifest),
+            Err(_) => self.end_pending(manifest.files()),
         }
         written
     }
 
-    /// Like [`Self::write_manifest`], for callers whose memory keeps the state of the manifest
-    /// `before` until the call returns (`None` if the index is not in memory). After an error,
-    /// `before` is made durable again. If that fails too, the log is kept from `lsn` on until it
-    /// succeeds.
+    /// Writes an index manifest that replaces the manifest `before`; `None` if the index has none.
+    /// The caller changes its memory only after success. So after an error, `before` is made
+    /// durable again. If that fails too, a doubt is recorded: the log from `lsn` on is retained
+    /// until `before` is durable.
     pub fn replace_manifest(
         &self,
         manifest: &IndexManifest,
@@ -254,23 +260,23 @@ impl DataFiles {
         let index = manifest.info.local_id();
         let written = self.write_index(manifest);
         let Err(error) = written else {
-            self.is_written(manifest);
+            self.note_written(manifest);
             return Ok(());
         };
         if let Err(again) = self.put_back_manifest(index, before) {
             tracing::warn!(error = %again, %index, "restoring the previous manifest failed");
-            self.settle(manifest.files());
+            self.end_pending(manifest.files());
             let mut doubts = lock(&self.doubts);
             let bucket = manifest.info.bucket;
-            let doubt = doubts.entry(index).or_insert(ManifestDoubt { bucket, lsn });
+            let doubt = doubts.entry(index).or_insert(UncertainManifest { bucket, lsn });
             doubt.lsn = doubt.lsn.min(lsn);
             return Err(ManifestNotReplaced { error, is_uncertain: true });
         }
         Err(ManifestNotReplaced { error, is_uncertain: false })
     }
 
-    /// Makes the manifest `before` the durable one again, even if it was replaced; with `None`,
-    /// removes the manifest.
+    /// Makes the manifest `before` the durable one again, even if it was replaced. If `before` is
+    /// `None`, removes the manifest.
     pub fn put_back_manifest(
         &self,
         index: LocalIndexId,
@@ -285,7 +291,7 @@ impl DataFiles {
                 fs.sync_dir(&dir).map_err(|error| {
                     Error::from(error).context("syncing the directory of manifests")
                 })?;
-                lock(&self.named).is_durable(before);
+                lock(&self.named).note_durable(before);
             }
             false => self.write_index(before)?,
         }
@@ -293,20 +299,22 @@ impl DataFiles {
         Ok(())
     }
 
-    /// Indexes whose manifest on disk may be newer than memory.
-    pub fn doubts(&self) -> Vec<(LocalIndexId, ManifestDoubt)> {
+    /// Returns the indexes whose manifest on disk may be newer than memory.
+    pub fn uncertain_manifests(&self) -> Vec<(LocalIndexId, UncertainManifest)> {
         let doubts = lock(&self.doubts);
         doubts.iter().map(|(index, doubt)| (*index, *doubt)).collect()
     }
 
-    fn is_written(&self, manifest: &IndexManifest) {
+    /// Records that a manifest is on disk for certain: its files are no longer pending.
+    fn note_written(&self, manifest: &IndexManifest) {
         lock(&self.doubts).remove(&manifest.info.local_id());
-        self.settle(manifest.files());
+        self.end_pending(manifest.files());
     }
 
-    fn settle(&self, files: impl IntoIterator<Item = FileId>) {
+    /// Removes files from the list of pending files.
+    fn end_pending(&self, files: impl IntoIterator<Item = FileId>) {
         let mut pending = lock(&self.pending);
-        files.into_iter().for_each(|file| pending.settle(file));
+        files.into_iter().for_each(|file| pending.end_pending(file));
     }
 
     /// Writes the node manifest durably, replacing an earlier one.
@@ -319,36 +327,38 @@ impl DataFiles {
         let dir = layout::manifest_dir(&self.dir);
         lock(&self.numbers).durable.remove(&index);
         manifest::remove_index(&*self.env.fs, &dir, index)?;
-        lock(&self.named).forget(index);
+        lock(&self.named).remove_index(index);
         lock(&self.doubts).remove(&index);
         Ok(())
     }
 
-    /// Keeps files of another index until [`Self::end_reservation`], because an index is about to
-    /// name them. The caller holds the lock of the lists that name them.
+    /// Protects files of another index from deletion until [`Self::end_reservation`], because the
+    /// manifest of `index` will name them too. The caller holds the lock of the lists that name
+    /// the files at present.
     pub fn reserve(&self, index: LocalIndexId, files: BTreeSet<FileId>) {
         lock(&self.named).reserve(index, files);
     }
 
-    /// Ends a reservation, after the manifest of the index was written or given up.
+    /// Ends a reservation, after the manifest of the index was written or its write was abandoned.
     pub fn end_reservation(&self, index: LocalIndexId) {
         lock(&self.named).end_reservation(index);
     }
 
-    /// Schedules the deletion of tables that no manifest names any more. Each table is deleted
-    /// after its last reader.
+    /// Schedules the deletion of tables that no manifest names any more. Each file is deleted
+    /// after the last reader of its table is gone.
     pub fn retire(&self, tables: Vec<(FileId, Arc<Table>)>) {
-        self.settle(tables.iter().map(|(file, _)| *file));
+        self.end_pending(tables.iter().map(|(file, _)| *file));
         let weak = tables.into_iter().map(|(file, table)| (file, Arc::downgrade(&table)));
         lock(&self.retired).extend(weak);
     }
 
-    /// Like [`Self::retire`], for new fragments that no manifest will name.
+    /// Schedules the deletion of new fragments that no manifest will name.
     pub fn discard(&self, written: Vec<NewFragment>) {
         self.retire(written.into_iter().map(|new| (new.file, new.table)).collect());
     }
 
-    /// Deletes the retired files that have no readers any more and that no other generation names.
+    /// Deletes the retired files that have no readers any more and that no other generation of the
+    /// index names.
     pub fn delete_retired(&self) {
         let unread: Vec<FileId> = {
             let mut retired = lock(&self.retired);
@@ -357,7 +367,7 @@ impl DataFiles {
             let unread: Vec<FileId> = unread.into_iter().collect();
             // The list that has retired a file does not name it any more. Another manifest may still name it, and need not retire the file
             // later: the manifest of a generation that was being made, or one of two manifests of which either may be on disk.
-            let named = lock(&self.named).among(&unread);
+            let named = lock(&self.named).named_among(&unread);
             retired.retain(|(file, table)| table.strong_count() > 0 || named.contains(file));
             deletable(&unread, &named, &lock(&self.pending))
         };
@@ -369,7 +379,8 @@ impl DataFiles {
         }
     }
 
-    /// Deletes the files of the directory that are neither named nor pending.
+    /// Deletes those of the listed files that no manifest names (`named`) and no later manifest
+    /// can name.
     pub fn delete_unnamed(&self, listed: &[FileId], named: &BTreeSet<FileId>) -> Result<()> {
         let garbage = deletable(listed, named, &lock(&self.pending));
         garbage.into_iter().try_for_each(|file| self.delete(file))
@@ -377,7 +388,7 @@ impl DataFiles {
 
     /// Deletes a file.
     pub fn delete(&self, file: FileId) -> Result<()> {
-        self.settle([file]);
+        self.end_pending([file]);
         match self.blobs.delete(file.0) {
             // An earlier attempt deleted the file.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -387,7 +398,7 @@ impl DataFiles {
         }
     }
 
-    /// Files in the directory, ascending.
+    /// Returns the fragment files in the directory, ascending.
     pub fn list(&self) -> Result<Vec<FileId>> {
         let ids = self.blobs.list().map_err(|error| {
             let what = format!("reading the directory {}", self.blobs.store_name());
@@ -396,7 +407,7 @@ impl DataFiles {
         Ok(ids.into_iter().map(FileId).collect())
     }
 
-    /// Bytes in the block cache.
+    /// Returns the memory use of the block cache, in bytes.
     pub fn cache_bytes(&self) -> u64 {
         self.cache.memory_bytes()
     }

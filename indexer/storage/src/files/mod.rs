@@ -1,4 +1,5 @@
-//! The files of a node: fragments by number, manifests, and the pace of compactions.
+//! The files of a node: fragments by number, the names that manifests give them, deletion of files
+//! that no manifest names, and the write rate of compactions.
 
 pub(crate) mod data_files;
 pub(crate) mod group_writer;

@@ -1,11 +1,11 @@
-//! New fragments between their write and the manifest that names them.
+//! Ownership of new fragments from their write until a manifest names them.
 
 use std::ops::Deref;
 
 use crate::files::data_files::{DataFiles, NewFragment};
 
-/// New fragments that no manifest names yet. They are deleted when this value is dropped, so that an error before the manifest leaves no
-/// file.
+/// New fragments that no manifest names yet. Dropping this value deletes them, so that an error
+/// before the write of the manifest leaves no file.
 pub struct UnnamedFragments<'a> {
     files: &'a DataFiles,
     fragments: Vec<NewFragment>,
@@ -22,9 +22,10 @@ impl<'a> UnnamedFragments<'a> {
         self.fragments.extend(more);
     }
 
-    /// Returns the fragments, which the caller owns from now on. Must be called before the write of
-    /// a manifest that names them: after an error that manifest may be on disk.
-    pub fn keep(mut self) -> Vec<NewFragment> {
+    /// Returns the fragments, which the caller owns from now on and must delete itself. Must be
+    /// called before the write of a manifest that names them: after an error that manifest may be
+    /// on disk.
+    pub fn into_fragments(mut self) -> Vec<NewFragment> {
         std::mem::take(&mut self.fragments)
     }
 }

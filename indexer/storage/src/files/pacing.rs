@@ -23,8 +23,8 @@ use crate::merge_policy::FRAGMENTS_MIN;
 use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;
 
-/// Number of excess fragments that doubles the rate. It is small because each excess fragment costs
-/// every short scan a seek.
+/// Number of excess fragments that doubles the rate. The number is small because each excess
+/// fragment costs every short scan a seek.
 const DOUBLING_FRAGMENTS: usize = 1;
 /// Number of fragments above which the rate is unlimited.
 const UNLIMITED_FRAGMENTS: usize = FRAGMENTS_MIN + 4 * DOUBLING_FRAGMENTS;
@@ -38,7 +38,8 @@ const STEP_BYTES: u64 = 256 << 10;
 const STEP_ROWS: u32 = 256;
 /// Longest single pause.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
-/// Length of one pause that yields to a flush, and the largest number of such pauses in a step.
+/// Length of one pause in favour of a flush; the next constant is the largest number of such
+/// pauses after a write.
 const YIELD: Duration = Duration::from_millis(2);
 const YIELDS_MAX: usize = 50;
 
@@ -62,14 +63,15 @@ impl Pacer {
         }
     }
 
-    /// Marks a flush in progress, until the guard is dropped.
-    pub fn flushing(&self) -> FlushGuard<'_> {
+    /// Counts a flush as in progress until the guard is dropped; compactions pause meanwhile.
+    pub fn begin_flush(&self) -> FlushGuard<'_> {
         self.flushes.fetch_add(1, Ordering::Relaxed);
         FlushGuard(self)
     }
 
-    /// Pauses after a write of `bytes`; `fragments` is the length of the index's longest list.
-    fn wrote(&self, bytes: u64, fragments: usize) {
+    /// Pauses after a write of `bytes`, so that the rate is respected and flushes have priority.
+    /// `fragments` is the length of the index's longest list.
+    fn pause_after_write(&self, bytes: u64, fragments: usize) {
         let Some(rate) = rate(self.bytes_per_s, fragments) else { return };
         let wait = lock(&self.bucket).spend(self.env.clock.unix_ms(), bytes, rate);
         if !wait.is_zero() {
@@ -84,7 +86,7 @@ impl Pacer {
     }
 }
 
-/// A flush in progress.
+/// A guard that counts a flush as in progress.
 pub struct FlushGuard<'a>(&'a Pacer);
 
 impl Drop for FlushGuard<'_> {
@@ -93,14 +95,15 @@ impl Drop for FlushGuard<'_> {
     }
 }
 
-/// Rate in bytes per second; `None` for unlimited.
+/// Returns the allowed rate in bytes per second; `None` if there is no limit. `fragments` is the
+/// length of the index's longest list.
 fn rate(bytes_per_s: u64, fragments: usize) -> Option<u64> {
     let doublings = fragments.saturating_sub(FRAGMENTS_MIN) / DOUBLING_FRAGMENTS;
     (fragments < UNLIMITED_FRAGMENTS).then(|| bytes_per_s << doublings)
 }
 
-/// The number of bytes that may be written at once. A negative number is a debt of bytes that were
-/// written too early.
+/// A token bucket: `tokens` is the number of bytes that may be written at once. A negative number
+/// is a debt of bytes that were written too early.
 #[derive(Debug)]
 struct TokenBucket {
     tokens: i64,
@@ -121,7 +124,7 @@ impl TokenBucket {
     }
 }
 
-/// Row sink that writes to fragments at the pace of a compaction.
+/// Row sink that writes to fragments and pauses, so that a compaction keeps to its write rate.
 pub struct PacedSink<'a, F> {
     out: &'a mut GroupWriter,
     pacer: &'a Pacer,
@@ -149,7 +152,7 @@ impl<F: Fn() -> usize> RowSink for PacedSink<'_, F> {
             let written = self.out.bytes() - self.bytes;
             if written >= STEP_BYTES {
                 self.bytes += written;
-                self.pacer.wrote(written, (self.fragments)());
+                self.pacer.pause_after_write(written, (self.fragments)());
             }
         }
         Ok(())
@@ -207,7 +210,7 @@ mod tests {
     fn seconds(bytes: u64, fragments: usize) -> f64 {
         let (pacer, pauses) = paced();
         let begin = proto::env::Clock::unix_ms(&*pauses.clock);
-        (0..bytes / STEP_BYTES).for_each(|_| pacer.wrote(STEP_BYTES, fragments));
+        (0..bytes / STEP_BYTES).for_each(|_| pacer.pause_after_write(STEP_BYTES, fragments));
         (proto::env::Clock::unix_ms(&*pauses.clock) - begin) as f64 / 1000.0
     }
 
@@ -230,19 +233,19 @@ mod tests {
         for (fragments, gives_way) in [(FRAGMENTS_MIN, true), (YIELD_FRAGMENTS, false)] {
             let (pacer, pauses) = paced();
             let ended = Arc::clone(&pacer);
-            std::mem::forget(pacer.flushing());
+            std::mem::forget(pacer.begin_flush());
             let end = move || drop(FlushGuard(&ended));
             *lock(&pauses.flush) = Some((7, Box::new(end)));
             pauses.clock.advance(1000);
             let begin = proto::env::Clock::unix_ms(&*pauses.clock);
-            pacer.wrote(STEP_BYTES, fragments);
+            pacer.pause_after_write(STEP_BYTES, fragments);
             let waited = proto::env::Clock::unix_ms(&*pauses.clock) - begin;
             assert_eq!(waited, if gives_way { 8 * YIELD.as_millis() as u64 } else { 0 });
         }
     }
 
     #[test]
-    fn a_clock_that_jumps_neither_stops_it_nor_lets_it_loose() {
+    fn clock_jumps_keep_the_pace() {
         let mut bucket = TokenBucket { tokens: 0, at_ms: 1_000_000 };
         let rate = 64 * MB;
         assert!(bucket.spend(1_000_100, rate, rate) < Duration::from_secs(1));

@@ -8,18 +8,19 @@
 //! older than the next id). Its heartbeats may report that.
 //!
 //! A file stops being pending when a write of a manifest that names it has ended, even with an
-//! error. After an error either manifest may be on disk, but the file is not published again, and
-//! the next start finds out whether it is named.
+//! error. After an error the old or the new manifest may be on disk. The file is not published
+//! again, and the next start finds out whether it is named.
 //!
-//! Each node has its own directory, and moves copy files. So the node's manifests and its pending
-//! files alone decide, file by file. An old pending file (of a build that takes hours) does not
-//! keep younger files from being deleted.
+//! Each node has a separate directory, and moves between nodes copy files. So the node's manifests
+//! and its pending files alone decide, file by file. An old pending file (of a build that takes
+//! hours) does not keep younger files from being deleted.
 
 use std::collections::BTreeSet;
 
 use crate::file_id::FileId;
 
-/// The source of file ids, with the list of files that a later manifest may still name.
+/// The source of file ids, with the list of pending files: files that no manifest names yet and a
+/// later manifest may name.
 #[derive(Debug)]
 pub struct PendingFiles {
     files: BTreeSet<FileId>,
@@ -38,30 +39,31 @@ impl PendingFiles {
         self.next.0 = self.next.0.max(used.0 + 1);
     }
 
-    /// Id of the next file.
+    /// Returns the id that the next new file will get.
     pub fn next(&self) -> FileId {
         self.next
     }
 
     /// Returns the id of a new file, which is pending from now on.
-    pub fn begin(&mut self) -> FileId {
+    pub fn begin_file(&mut self) -> FileId {
         let file = self.next;
         self.next.0 += 1;
         self.files.insert(file);
         file
     }
 
-    /// Marks a file as published, or as never to be published.
-    pub fn settle(&mut self, file: FileId) {
+    /// Removes a file from the pending files: a manifest names it, or none ever will.
+    pub fn end_pending(&mut self, file: FileId) {
         self.files.remove(&file);
     }
 
-    /// Oldest file that may still be published, or the next id.
-    pub fn oldest(&self) -> FileId {
+    /// Returns the oldest file that a manifest may still be going to name; without pending files,
+    /// the next id.
+    pub fn oldest_pending(&self) -> FileId {
         self.files.first().copied().unwrap_or(self.next)
     }
 
-    /// True if a file may be deleted, provided that no manifest names it.
+    /// Returns true if a file that no manifest names may be deleted.
     pub fn may_delete(&self, file: FileId) -> bool {
         file < self.next && !self.files.contains(&file)
     }
@@ -92,27 +94,27 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_named_or_may_be_published_stay() {
+    fn named_or_pending_files_stay() {
         let mut pending = PendingFiles::default();
         pending.skip_to(FileId(8));
-        let (first, second) = (pending.begin(), pending.begin());
+        let (first, second) = (pending.begin_file(), pending.begin_file());
         assert_eq!((first, second), (FileId(9), FileId(10)));
         // Ids from 11 on were not given out, so files with such ids are not garbage.
         assert_eq!(deleted(&pending), ids([1, 3, 4, 6, 7, 8]));
-        pending.settle(first);
+        pending.end_pending(first);
         assert_eq!(deleted(&pending), ids([1, 3, 4, 6, 7, 8, 9]));
     }
 
     #[test]
     fn the_oldest_pending_file_never_goes_back() {
         let mut pending = PendingFiles::default();
-        assert_eq!(pending.oldest(), FileId(1), "the next one");
-        let files: Vec<FileId> = (0..4).map(|_| pending.begin()).collect();
-        let mut oldest = pending.oldest();
+        assert_eq!(pending.oldest_pending(), FileId(1), "the next one");
+        let files: Vec<FileId> = (0..4).map(|_| pending.begin_file()).collect();
+        let mut oldest = pending.oldest_pending();
         for settled in [files[2], files[0], files[3], files[1]] {
-            pending.settle(settled);
-            assert!(pending.oldest() >= oldest);
-            oldest = pending.oldest();
+            pending.end_pending(settled);
+            assert!(pending.oldest_pending() >= oldest);
+            oldest = pending.oldest_pending();
         }
         assert_eq!(oldest, pending.next());
         pending.skip_to(FileId(3));

@@ -1,4 +1,5 @@
-//! New fragments whose rows are durable and have no epoch yet (stamped fragments, see `fragment`).
+//! New fragments whose rows are durable and get their epoch later (stamped fragments, see
+//! `fragment`).
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::fragment::writer::FragmentOptions;
 use crate::rows::columns::Columns;
 
 impl DataFiles {
-    /// Writes new fragments whose rows get their epoch later. `filter_rows` requests a filter for
+    /// Writes new fragments whose rows get their epoch later. `filter_rows` requests a filter over
     /// about that many keys.
     pub fn write_unstamped(
         self: &Arc<Self>,
@@ -35,18 +36,18 @@ impl DataFiles {
     }
 }
 
-/// A new fragment without an epoch. Its file is deleted when this value is dropped.
+/// A new fragment whose rows have no epoch yet. Its file is deleted when this value is dropped.
 pub struct UnstampedFragment {
     files: Arc<DataFiles>,
     columns: Columns,
     file: FileId,
-    /// The suspended fragment; `None` once another value owns the file.
+    /// The fragment without its epoch; `None` once another value owns the file.
     rows: Option<SuspendedFragment>,
 }
 
 impl UnstampedFragment {
-    /// Gives all rows an epoch, durably; the name of the file is not durable yet. Returns `None` if
-    /// the group has no rows. After an error the file is deleted.
+    /// Gives all rows their epoch, durably; the name of the file is not durable yet. Returns
+    /// `None` if the group has no rows. After an error the file is deleted.
     pub fn stamp(mut self, epoch: Epoch) -> Result<Option<NewFragment>> {
         let (file, columns) = (self.file, self.columns);
         let Some(rows) = self.rows.take() else { return Ok(None) };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proto::Result;
 #[cfg(any(test, feature = "testing"))]
-use proto::turn::in_turn;
+use proto::turn::take_with_turns;
 use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
 use quick_cache::{OptionsBuilder, Weighter};
 
@@ -15,10 +15,11 @@ use crate::rows::block::Block;
 
 /// Approximate size of a typical block, in bytes.
 const BLOCK_BYTES_TYPICAL: u64 = 4 << 10;
-/// Overhead of a cached block, in bytes: the cache's own entry and the `Arc`.
+/// Memory of a cached block in addition to its content, in bytes: the cache's record and the
+/// `Arc`.
 const ENTRY_BYTES: u64 = 64;
-/// Number of shards: a power of two well above the number of concurrent readers. The number is the
-/// same on every machine, so that a simulation gives the same result everywhere.
+/// Number of shards of the cache: a power of two well above the number of concurrent readers. The
+/// number is the same on every machine, so that a simulation gives the same result everywhere.
 const SHARDS: usize = 32;
 
 /// Cache of blocks by (file, block number), bounded in bytes and shared by all fragments of a node.
@@ -26,6 +27,7 @@ pub struct BlockCache {
     blocks: Cache<Key, Arc<Block>, Weight, BuildHasherDefault<KeyHasher>>,
 }
 
+/// The key of a cached block: the id of its file, and its number in the file.
 type Key = (u64, u32);
 
 type ValueOrGuard<'a> =
@@ -33,6 +35,7 @@ type ValueOrGuard<'a> =
 
 type Lifecycle = DefaultLifecycle<Key, Arc<Block>>;
 
+/// The weight of a cached block: its memory in bytes.
 #[derive(Clone)]
 struct Weight;
 
@@ -56,8 +59,8 @@ impl BlockCache {
         Self { blocks }
     }
 
-    /// Returns a block from the cache, or reads it. Of several concurrent callers, one reads and
-    /// the others wait.
+    /// Returns a block from the cache, or reads it and adds it. Of several concurrent callers, one
+    /// reads the block and the others wait.
     pub(super) fn get_or_read(
         &self,
         file: u64,
@@ -76,8 +79,8 @@ impl BlockCache {
         }
     }
 
-    /// Returns the block, or a guard with the right to read it. Waits while another caller reads
-    /// the block.
+    /// Returns a cached block, or a guard with the right to read and add it. Waits while another
+    /// caller reads the block.
     fn value_or_guard(&self, key: &Key) -> ValueOrGuard<'_> {
         #[cfg(any(test, feature = "testing"))]
         {
@@ -86,7 +89,7 @@ impl BlockCache {
                 GuardResult::Timeout => None,
                 found => Some(found),
             };
-            if let Some(found) = in_turn(ask) {
+            if let Some(found) = take_with_turns(ask) {
                 return found;
             }
         }
@@ -103,24 +106,25 @@ impl BlockCache {
         self.blocks.insert((file, block), found);
     }
 
-    /// Drops the blocks `0..blocks` of a file that has no readers any more.
-    pub(super) fn forget(&self, file: u64, blocks: u32) {
+    /// Drops all blocks of a file that has no readers any more; `blocks` is the number of its
+    /// blocks.
+    pub(super) fn remove_file(&self, file: u64, blocks: u32) {
         for block in 0..blocks {
             self.blocks.remove(&(file, block));
         }
     }
 
-    /// Returns the number of cached blocks among the blocks `0..blocks` of a file.
+    /// Returns how many of the first `blocks` blocks of a file are in the cache.
     pub(super) fn count(&self, file: u64, blocks: u32) -> u32 {
         (0..blocks).filter(|block| self.blocks.contains_key(&(file, *block))).count() as u32
     }
 
-    /// Memory in use, in bytes.
+    /// Returns the memory use of the cache, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.blocks.weight()
     }
 
-    /// The capacity of the cache, in bytes.
+    /// Returns the capacity of the cache, in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.blocks.capacity()
     }
@@ -132,7 +136,8 @@ impl std::fmt::Debug for BlockCache {
     }
 }
 
-/// Hash of two small integers. It is fixed, so that evictions depend only on what is read.
+/// Hash function for the cache's keys, two small integers. It has no random seed, so that
+/// evictions depend only on what is read.
 #[derive(Default)]
 struct KeyHasher(u64);
 

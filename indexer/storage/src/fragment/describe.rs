@@ -1,5 +1,5 @@
-//! Describes a fragment for `sextant inspect fragment` and `sextant verify`. Every block is read
-//! and checked, and the file's statistics are compared with its rows.
+//! Description of a fragment for `sextant inspect fragment` and `sextant verify`. Every block is
+//! read and checked, and the file's statistics are compared with its rows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,30 +19,30 @@ use crate::rows::block_index::Section;
 use crate::rows::columns::Columns;
 use crate::rows::stats::TableStats;
 
-/// A fragment as a whole.
+/// The description of a fragment, with the damage that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FragmentInfo {
-    /// Id under which the file was written.
+    /// Id under which the file was written, perhaps on another node.
     pub id: u64,
     /// Columns of the rows.
     pub columns: String,
     /// Size of the file, in bytes.
     pub file_bytes: u64,
-    /// Bytes of the blocks as they are stored.
+    /// Size of all blocks as they are stored, in bytes.
     pub block_bytes: u64,
-    /// Bytes of the readable blocks, uncompressed.
+    /// Uncompressed size of the readable blocks, in bytes.
     pub raw_bytes: u64,
     /// The size of the filter in bytes.
     pub filter_bytes: u64,
     /// The statistics that the file contains.
     pub stats: TableStats,
-    /// Rows of each slice.
+    /// The sections of the fragment: the rows of each slice.
     pub sections: Vec<SectionInfo>,
     /// Damage that was found.
     pub findings: Vec<String>,
 }
 
-/// The rows of one slice.
+/// The description of a section: a slice's rows in a fragment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SectionInfo {
     /// The slice that the section belongs to.
@@ -51,7 +51,7 @@ pub struct SectionInfo {
     pub blocks: u32,
     /// Number of rows.
     pub rows: u64,
-    /// Bytes of the blocks as they are stored.
+    /// Size of the blocks as they are stored, in bytes.
     pub bytes: u64,
     /// First entry of the section, in hexadecimal.
     pub first: String,
@@ -59,7 +59,7 @@ pub struct SectionInfo {
     pub last: String,
 }
 
-/// A readable block.
+/// The description of a block that could be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BlockInfo {
     /// Block number.
@@ -70,7 +70,7 @@ pub struct BlockInfo {
     pub offset: u64,
     /// The size of the stored block in bytes.
     pub stored_bytes: u64,
-    /// Uncompressed bytes.
+    /// Uncompressed size in bytes.
     pub raw_bytes: u64,
     /// Compression of the block.
     pub compression: Compression,
@@ -92,7 +92,7 @@ pub fn describe(env: &Env, path: &Path, each: &mut dyn FnMut(&BlockInfo)) -> Res
     describe_in(&*env.fs, path, each)
 }
 
-/// Like [`describe()`], with the given file system.
+/// Describes a fragment like [`describe()`], in the given file system.
 pub fn describe_in(
     fs: &dyn FileSystem,
     path: &Path,
@@ -100,15 +100,15 @@ pub fn describe_in(
 ) -> Result<FragmentInfo> {
     let table = Fragment::open_path(fs, path, 0, &Arc::new(BlockCache::new(0)))?;
     let fragment = &table.fragment;
-    let mut check = Check::new(&table, fragment.filter());
+    let mut check = FragmentCheck::new(&table, fragment.filter());
     for (n, section) in table.index.sections().iter().enumerate() {
         (check.rows, check.bytes, check.last) = (0, 0, None);
         for block in section.first_block..section.end_block {
-            check.block(fragment, n, block, each);
+            check.check_block(fragment, n, block, each);
         }
-        check.end_section(section);
+        check.check_section(section);
     }
-    check.end();
+    check.check_statistics();
     let sections = table.index.sections().iter().map(|section| describe_section(&table, section));
     Ok(FragmentInfo {
         id: fragment.written_id(),
@@ -138,19 +138,19 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A comparison of a fragment's rows with its statistics and its sparse index, in one pass.
-struct Check<'a> {
+/// A check of a fragment's rows against its statistics and its sparse index, in one pass.
+struct FragmentCheck<'a> {
     table: &'a OpenFragment,
     filter: Option<&'a Filter>,
-    /// Statistics of the rows that were read so far.
+    /// Statistics of the rows read so far.
     found: TableStats,
     raw_bytes: u64,
-    /// True if all blocks could be read. Otherwise the sums are not compared.
+    /// True if all blocks so far could be read. Otherwise the statistics are not compared.
     whole: bool,
-    /// Number of rows of the section so far.
+    /// Number of rows of the current section so far.
     rows: u64,
     bytes: u64,
-    /// The entry and epoch of the last row of the section that was read.
+    /// The entry and epoch of the last row read in the current section.
     last: Option<(Vec<u8>, Epoch)>,
     /// A buffer that is reused for each row.
     entry: Vec<u8>,
@@ -158,7 +158,7 @@ struct Check<'a> {
     findings: Vec<String>,
 }
 
-impl<'a> Check<'a> {
+impl<'a> FragmentCheck<'a> {
     fn new(table: &'a OpenFragment, filter: Option<&'a Filter>) -> Self {
         Self {
             table,
@@ -175,7 +175,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn end_section(&mut self, section: &Section) {
+    /// Compares the rows of a section with the sparse index.
+    fn check_section(&mut self, section: &Section) {
         let last = self.last.as_ref().map(|(entry, _)| entry);
         let agrees =
             (self.rows, self.bytes, last) == (section.rows, section.bytes, Some(&section.last));
@@ -185,7 +186,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn end(&mut self) {
+    /// Compares all rows with the file's statistics.
+    fn check_statistics(&mut self) {
         if self.whole && self.found != self.table.stats {
             let (found, said) = (&self.found, &self.table.stats);
             self.findings
@@ -193,7 +195,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn block(
+    /// Reads and checks a block, and passes its description to `each`.
+    fn check_block(
         &mut self,
         fragment: &Fragment,
         section: usize,
@@ -223,11 +226,12 @@ impl<'a> Check<'a> {
             newest: (0..parsed.rows()).map(|row| parsed.epoch(row)).max().unwrap_or_default(),
             first: hex(self.table.index.first_entry(block)),
         };
-        self.rows(&info, &parsed);
+        self.check_rows(&info, &parsed);
         self.sum(&info);
         each(&info);
     }
 
+    /// Adds a block to the sums.
     fn sum(&mut self, info: &BlockInfo) {
         self.rows += u64::from(info.rows);
         self.bytes += info.stored_bytes;
@@ -240,9 +244,9 @@ impl<'a> Check<'a> {
         found.tombstones += u64::from(info.tombstones);
     }
 
-    /// Checks that the rows of a block are in order and follow the previous rows; reports at most one finding per
-    /// block.
-    fn rows(&mut self, info: &BlockInfo, block: &Block) {
+    /// Checks that the rows of a block are in order and come after the previous rows. Reports at
+    /// most one finding per block.
+    fn check_rows(&mut self, info: &BlockInfo, block: &Block) {
         let place = format!("block {}, at offset {}", info.block, info.offset);
         if block.compare(0, self.table.index.first_entry(info.block)).is_ne() {
             self.findings.push(format!("{place}: the first entry contradicts the sparse index"));

@@ -1,4 +1,5 @@
-//! Blobs as files of a directory, through the file system of the environment. A bounded number of them is open at once.
+//! Blobs as files of a directory, in the file system of the environment. A bounded number of them
+//! is open at once.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +13,7 @@ use crate::fragment::blob_store::{Blob, BlobStore, BlobWriter};
 use crate::fragment::open_files::{OpenFiles, PooledFile, Reader};
 use crate::layout;
 
-/// The fragments of an indexer's directory.
+/// The blob store in an indexer's directory; its blobs are fragments.
 pub struct FileBlobs {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
@@ -20,17 +21,19 @@ pub struct FileBlobs {
     readers: Arc<Readers>,
 }
 
-/// The readers of each open fragment, by id.
+/// The open files of each fragment, by the fragment's id. A deletion of the fragment looks for its
+/// readers here.
 type Readers = Mutex<BTreeMap<u64, Vec<Reader>>>;
 
 impl FileBlobs {
-    /// Creates a store of the blobs in an indexer's directory `dir`, of which at most `open_max`
-    /// are open at once.
+    /// Creates a store of the blobs in an indexer's directory `dir`. At most `open_max` files are
+    /// open at once.
     pub fn new(fs: &Arc<dyn FileSystem>, dir: &Path, open_max: usize) -> Self {
         Self::with_pool(fs, dir, &OpenFiles::new(fs, open_max))
     }
 
-    /// Creates a store of the blobs in a directory; several stores can share a pool of open files.
+    /// Creates a store of the blobs in the directory `dir`, with a pool of open files that several
+    /// stores can share.
     pub fn with_pool(fs: &Arc<dyn FileSystem>, dir: &Path, open: &Arc<OpenFiles>) -> Self {
         let open = Arc::clone(open);
         Self { fs: Arc::clone(fs), dir: dir.to_path_buf(), open, readers: Arc::default() }
@@ -47,7 +50,7 @@ impl BlobStore for FileBlobs {
 
     fn open(&self, id: u64) -> io::Result<Arc<dyn Blob>> {
         let file = self.open.open(&layout::fragment_path(&self.dir, id))?;
-        Ok(remembered(&self.readers, id, file))
+        Ok(registered_blob(&self.readers, id, file))
     }
 
     fn list(&self) -> io::Result<Vec<u64>> {
@@ -78,20 +81,22 @@ impl BlobStore for FileBlobs {
     }
 }
 
-/// Opens any file as a blob.
+/// Opens any file as a blob, outside of a store.
 pub fn open_file(fs: &dyn FileSystem, path: &Path) -> io::Result<Arc<dyn Blob>> {
     Ok(Arc::new(FileBlob(fs.open(path, OpenMode::Read)?)))
 }
 
-/// Remembers the reader of a blob's file for the blob's deletion, and returns it as a blob.
-fn remembered(readers: &Readers, id: u64, file: PooledFile) -> Arc<dyn Blob> {
+/// Returns a file as a blob, and records it in `readers`, so that the deletion of the blob finds
+/// it.
+fn registered_blob(readers: &Readers, id: u64, file: PooledFile) -> Arc<dyn Blob> {
     let mut readers = lock(readers);
     let of_file = readers.entry(id).or_default();
-    of_file.retain(|reader| !reader.is_gone());
+    of_file.retain(|reader| !reader.has_no_readers());
     of_file.push(file.reader());
     Arc::new(PooledBlob(file))
 }
 
+/// Writer of a new blob's file.
 struct FileBlobWriter {
     id: u64,
     path: PathBuf,
@@ -115,10 +120,11 @@ impl BlobWriter for FileBlobWriter {
 
     fn into_blob(self: Box<Self>) -> Arc<dyn Blob> {
         let file = self.open.add(&self.path, self.file);
-        remembered(&self.readers, self.id, file)
+        registered_blob(&self.readers, self.id, file)
     }
 }
 
+/// A blob whose file stays open.
 struct FileBlob(Arc<dyn File>);
 
 impl Blob for FileBlob {
@@ -131,6 +137,7 @@ impl Blob for FileBlob {
     }
 }
 
+/// A blob whose file the pool may close and open again.
 struct PooledBlob(PooledFile);
 
 impl Blob for PooledBlob {

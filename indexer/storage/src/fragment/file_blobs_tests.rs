@@ -72,7 +72,7 @@ fn a_fragment_stays_readable_whenever_it_is_deleted() {
 }
 
 #[test]
-fn what_was_just_written_is_read_without_a_wait_for_the_disk() {
+fn written_bytes_are_in_memory() {
     let dir = tempfile::tempdir().unwrap();
     let env = Env::real();
     let file = env.fs.open(&dir.path().join("file"), OpenMode::CreateNew).unwrap();

@@ -19,12 +19,12 @@ const BITS_PER_KEY: u64 = 10;
 /// Bits set per key. Of 5 to 8, seven gives the fewest false positives at ten bits per key.
 const PROBES: u32 = 7;
 
-/// Hash of a key in filters.
+/// Returns the hash of a key, with which filters are filled and queried.
 pub fn filter_hash(key: &[u8]) -> u64 {
     xxh3_64(key)
 }
 
-/// Eight words, aligned so that they never straddle two cache lines.
+/// A line of the filter: eight words, aligned so that they never straddle two cache lines.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct Line([u64; 8]);
@@ -35,15 +35,15 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// An empty filter for about `keys` keys.
+    /// Creates an empty filter for about `keys` keys.
     pub fn for_keys(keys: u64) -> Self {
         let lines = keys.saturating_mul(BITS_PER_KEY).div_ceil(LINE_BITS);
         Self { lines: vec![Line::default(); lines.clamp(1, u64::from(u32::MAX)) as usize] }
     }
 
-    /// Returns the location of a key's bits: the number of the line, and a word with nine bits for
-    /// each probe in the line.
-    fn place(&self, hash: u64) -> (usize, u64) {
+    /// Returns the location of a key's bits: the number of its line, and a word with nine bits for
+    /// each probe, which select a bit of the line.
+    fn bit_location(&self, hash: u64) -> (usize, u64) {
         let line = (u128::from(hash) * self.lines.len() as u128) >> 64;
         // The high bits choose the line. Without mixing, the keys of a line would share their
         // probes too.
@@ -62,17 +62,17 @@ impl Filter {
         if plant::is(Plant::FilterMisses) && hash.is_multiple_of(16) {
             return;
         }
-        let (line, places) = self.place(hash);
+        let (line, places) = self.bit_location(hash);
         for probe in 0..PROBES {
             let place = places >> (9 * probe);
             self.lines[line].0[(place >> 6 & 7) as usize] |= 1 << (place & 63);
         }
     }
 
-    /// Returns false only if the key was never added.
+    /// Returns true if the key may have been added, and false if it was certainly not added.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
-        let (line, places) = self.place(hash);
+        let (line, places) = self.bit_location(hash);
         let words = &self.lines[line].0;
         // No branch before the last bit: the processor can load the lines of several keys in parallel.
         let bits = (0..PROBES).map(|probe| {
@@ -82,27 +82,29 @@ impl Filter {
         bits.fold(1, |all, bit| all & bit) == 1
     }
 
-    /// Number of lines.
+    /// Returns the number of lines.
     pub fn lines(&self) -> usize {
         self.lines.len()
     }
 
-    /// Memory in use, in bytes.
+    /// Returns the memory use in bytes.
     pub fn size(&self) -> usize {
         self.lines.len() * LINE_BYTES
     }
 
-    /// The words of the filter, in chunks of `lines` lines. The words are stored in little endian.
+    /// Returns the words of the filter, in chunks of `lines` lines. On disk each word is little
+    /// endian.
     pub fn chunks(&self, lines: usize) -> impl Iterator<Item = impl Iterator<Item = u64>> {
         self.lines.chunks(lines).map(|lines| lines.iter().flat_map(|line| line.0))
     }
 
-    /// Creates a filter without lines, to be filled by [`Self::decode_lines`].
+    /// Creates a filter without lines, with capacity for `lines` lines; [`Self::decode_lines`]
+    /// fills it.
     pub fn to_decode(lines: usize) -> Self {
         Self { lines: Vec::with_capacity(lines) }
     }
 
-    /// Appends lines from their bytes; a partial line at the end is ignored.
+    /// Appends lines from their encoded bytes; an incomplete line at the end is ignored.
     pub fn decode_lines(&mut self, bytes: &[u8]) {
         let (lines, _) = bytes.as_chunks::<LINE_BYTES>();
         self.lines.extend(lines.iter().map(|line| {
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_were_taken_are_always_found_and_others_once_in_a_hundred() {
+    fn added_keys_are_always_found() {
         let keys = 200_000;
         let mut filter = Filter::for_keys(keys);
         (0..keys).for_each(|n| filter.insert(hash(n)));

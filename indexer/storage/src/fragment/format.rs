@@ -11,11 +11,11 @@ use crate::rows::stats::TableStats;
 const MAGIC: &[u8; 4] = b"sxfr";
 const TRAILER_MAGIC: &[u8; 4] = b"rfxs";
 const VERSION: u16 = 1;
-/// Offset of the kind in the header; a byte of zero follows it.
+/// Offset of the fragment's kind in the header; a byte of zero follows it.
 pub(super) const KIND_AT: usize = 6;
 /// The kind of a fragment whose rows contain their epochs.
 const OWN_EPOCHS: u8 = 0;
-/// The kind of a fragment whose rows all have the epoch that the statistics name.
+/// The kind of a fragment whose rows all have one epoch, which the statistics contain.
 pub(super) const STAMPED: u8 = 1;
 /// Size of the header, in bytes; the first block follows it.
 pub const HEADER_BYTES: u64 = 20;
@@ -40,12 +40,14 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 pub struct FragmentHeader {
     /// Id under which the file was written.
     pub id: u64,
-    /// True if all rows have the epoch in the statistics, and the epochs in the blocks are ignored.
+    /// True if all rows have the epoch in the statistics; readers then ignore the epochs in the
+    /// blocks.
     pub is_stamped: bool,
 }
 
 impl FragmentHeader {
-    /// Encodes the header; also returns the seed of the file's other checksums.
+    /// Encodes the header. Also returns its checksum, which is the seed of the file's other
+    /// checksums.
     pub fn encode(self) -> ([u8; HEADER_BYTES as usize], u32) {
         let mut bytes = [0; HEADER_BYTES as usize];
         bytes[..4].copy_from_slice(MAGIC);
@@ -57,7 +59,8 @@ impl FragmentHeader {
         (bytes, crc)
     }
 
-    /// Decodes a header; also returns the seed of the file's other checksums.
+    /// Decodes a header. Also returns its checksum, which is the seed of the file's other
+    /// checksums.
     pub fn decode(bytes: &[u8; HEADER_BYTES as usize]) -> Result<(Self, u32)> {
         if &bytes[..4] != MAGIC {
             return Err(corrupt("the file does not begin like a fragment"));
@@ -90,7 +93,7 @@ pub struct FragmentTrailer {
     pub meta_offset: u64,
     /// Size of the meta section, in bytes.
     pub meta_bytes: u32,
-    /// Lines of the filter; 0 if there is none.
+    /// Number of lines (of 64 bytes) of the filter; 0 if there is none.
     pub filter_lines: u32,
     /// Checksum of the meta section.
     pub meta_crc: u32,
@@ -99,7 +102,7 @@ pub struct FragmentTrailer {
 }
 
 impl FragmentTrailer {
-    /// The offset of the filter in the file.
+    /// Returns the offset of the filter in the file.
     pub fn filter_offset(&self) -> u64 {
         self.meta_offset + u64::from(self.meta_bytes)
     }
@@ -118,8 +121,8 @@ impl FragmentTrailer {
         bytes
     }
 
-    /// Decodes the trailer of a file of `file_bytes`; `seed` is the header's checksum. Fails unless
-    /// the sections that the trailer names fill the file.
+    /// Decodes the trailer of a file of `file_bytes`; `seed` is the header's checksum. Fails
+    /// unless the blocks, the meta section and the filter fill the file without a gap.
     pub fn decode(
         bytes: &[u8; TRAILER_BYTES as usize],
         seed: u32,
@@ -156,7 +159,7 @@ impl FragmentTrailer {
     }
 }
 
-/// The meta section, for writing.
+/// The meta section, borrowed for writing.
 #[derive(Serialize)]
 pub struct MetaRef<'a> {
     /// Columns of the rows.
@@ -167,7 +170,7 @@ pub struct MetaRef<'a> {
     pub index: &'a BlockIndex,
 }
 
-/// The meta section as it is read, with the fields of [`MetaRef`].
+/// The meta section after it was read, with the fields of [`MetaRef`].
 #[derive(Deserialize)]
 pub struct Meta {
     /// Columns of the rows.
@@ -188,8 +191,8 @@ impl Meta {
         }
     }
 
-    /// Decodes the section and checks that its parts agree with each other and with blocks that end
-    /// at `blocks_end`.
+    /// Decodes the meta section. Checks that its fields agree with each other and with blocks that
+    /// end at the offset `blocks_end`.
     pub fn decode(bytes: &[u8], blocks_end: u64) -> Result<Self> {
         let (mut meta, rest) = postcard::take_from_bytes::<Self>(bytes)
             .map_err(|error| corrupt(format!("cannot decode the meta section: {error}")))?;

@@ -251,7 +251,7 @@ fn readers_go_on_when_the_file_is_removed() {
 }
 
 #[test]
-fn a_fragment_can_be_kept_elsewhere_than_in_files() {
+fn a_fragment_works_in_memory() {
     let (blobs, cache, rows) = (MemoryBlobs::default(), cache(1 << 20), rows(2000));
     let options = FragmentOptions { filter_rows: Some(2000), ..FragmentOptions::default() };
     let writer = FragmentWriter::create(&blobs, 4, &cache, &options).unwrap();

@@ -10,7 +10,7 @@ use crate::fragment::blob_store::{Blob, BlobStore, BlobWriter};
 
 type Blobs = Arc<Mutex<BTreeMap<u64, Arc<Vec<u8>>>>>;
 
-/// A store of blobs whose contents are lost when it is dropped.
+/// A blob store in memory, for tests.
 #[derive(Clone, Default)]
 pub struct MemoryBlobs {
     blobs: Blobs,
@@ -22,7 +22,7 @@ impl MemoryBlobs {
         lock(&self.blobs).insert(id, Arc::new(bytes));
     }
 
-    /// The bytes of a blob.
+    /// Returns the bytes of a blob.
     pub fn bytes(&self, id: u64) -> Option<Arc<Vec<u8>>> {
         lock(&self.blobs).get(&id).cloned()
     }

@@ -6,8 +6,8 @@ use crate::fragment::format::{
 };
 use crate::fragment::stored_block::checksum;
 
-/// Recomputes all checksums of the parts that can be located; `None` if the trailer's lengths do
-/// not fit.
+/// Recomputes all checksums of a damaged fragment. Returns `None` if the trailer's lengths do not
+/// fit the file, so that the sections cannot be located.
 pub(crate) fn mend(bytes: &mut [u8]) -> Option<()> {
     let file_bytes = bytes.len() as u64;
     if file_bytes < HEADER_BYTES + TRAILER_BYTES {

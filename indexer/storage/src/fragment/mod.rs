@@ -1,9 +1,9 @@
 //! Fragments: tables in files, written once and then only read.
 //!
 //! A [`FragmentWriter`] writes a fragment from beginning to end and syncs it. Afterwards the file
-//! never changes. The manifests alone say which slices a fragment belongs to and how much of it
-//! they show. So slices can share a file, a scan can keep a file after its last slice was dropped,
-//! and the blocks of a slice can be sent to another node (`part`).
+//! never changes. Only the manifests say which slices a fragment belongs to and which of its rows
+//! these slices read. So slices can share a file, a scan can read a file after its last slice was
+//! dropped, and the blocks of a slice can be sent to another node (`part`).
 //!
 //! ```text
 //! file    := header stored* meta filter trailer
@@ -18,7 +18,7 @@
 //!
 //! All rows of a *stamped* fragment have one epoch, the one that the statistics name. Its blocks
 //! are written before this epoch is known, and contain zero; a reader puts the epoch into each
-//! block that it reads. So a large commit is written ahead of its epoch.
+//! block that it reads. So a large commit can be written before its epoch is known.
 //!
 //! # Invariants
 //!

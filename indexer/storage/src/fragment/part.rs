@@ -1,21 +1,21 @@
 //! The part of a fragment that contains one slice's rows, as it is sent to another node.
 //!
 //! Several slices can share a fragment. No block has rows of two slices, so the part of a slice is
-//! a run of blocks. They are sent as the file stores them, after the values that a reader needs to
-//! check them:
+//! a sequence of neighbouring blocks. They are sent as the file stores them, after the values that
+//! a reader needs to check them:
 //!
 //! ```text
 //! part := header columns:u64 slice:u16 rows:u64 offset:u64 blocks:u32 [stamp:u64] stored-bytes:u32{blocks} stored{blocks}
 //! ```
-//! The part of a stamped fragment contains the fragment's epoch as `stamp`, and the receiver writes
-//! a stamped fragment. `header` is the header of the file, `slice` the number that the rows have in
-//! the file, `offset` the place of the first block in the file. So each block is checked by its own
-//! checksum, which covers its place and the file's id: damage on the source's disk is found,
-//! wherever the bytes are checked.
+//! The part of a stamped fragment contains the fragment's epoch as `stamp`, and the receiver
+//! writes a stamped fragment. `header` is the header of the file, `slice` the number that the rows
+//! have in the file, `offset` the place of the first block in the file. So each block can be
+//! checked by its checksum, which covers the block's offset and the file's id: the receiver also
+//! detects damage on the source's disk.
 //!
-//! A part is a function of the file and the slice. So its length is known before it is read, and it
-//! can be read from any offset. The receiver writes the blocks into a new fragment, with its own
-//! sparse index, statistics and filter ([`super::writer`]).
+//! The bytes of a part depend only on the file and the slice. So its length is known before it is
+//! read, and it can be read from any offset. The receiver writes the blocks into a new fragment,
+//! with its own sparse index, statistics and filter ([`super::writer`]).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,14 +30,16 @@ use crate::fragment::stored_block as stored;
 use crate::rows::block::Block;
 use crate::rows::block_index::BlockIndex;
 
-/// The number of bytes before the lengths of the blocks, without the stamp.
+/// The number of bytes of a part before the lengths of the blocks, without the stamp (the epoch of
+/// a stamped fragment).
 const PREFIX_BYTES: usize = HEADER_BYTES as usize + 30;
-/// The size in bytes of the stamp, if there is one.
+/// The size of the stamp in bytes.
 const STAMP_BYTES: usize = 8;
-/// The size in bytes of the length of a block.
+/// The size in bytes of one block length.
 const LENGTH_BYTES: u64 = 4;
 
-/// The blocks of a fragment that contain one slice's rows.
+/// A fragment's part for one slice: the blocks with the slice's rows, as they are sent to another
+/// node.
 #[derive(Debug)]
 pub struct FragmentPart {
     fragment: Arc<Fragment>,
@@ -68,16 +70,17 @@ impl FragmentPart {
         Some(Self { fragment, blocks, offset, block_bytes, prefix })
     }
 
+    /// Returns the offset in the part at which the blocks begin.
     fn blocks_at(&self) -> u64 {
         self.prefix.len() as u64 + LENGTH_BYTES * self.blocks.len() as u64
     }
 
-    /// Length of the part.
+    /// Returns the length of the part in bytes.
     pub fn byte_len(&self) -> u64 {
         self.blocks_at() + self.block_bytes
     }
 
-    /// Reads `len` bytes of the part from `offset`; the part must be long enough. Blocks the
+    /// Reads `len` bytes of the part from `offset` on; the part must be long enough. Blocks the
     /// thread.
     pub fn read(&self, index: &BlockIndex, offset: u64, len: usize) -> Result<Bytes> {
         let end = offset + len as u64;
@@ -107,7 +110,7 @@ impl FragmentPart {
     }
 }
 
-/// The decoded header and fixed fields of a part.
+/// The beginning of a part, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartHead {
     /// Columns of the rows.
@@ -120,16 +123,16 @@ pub struct PartHead {
     pub stamp: Option<Epoch>,
 }
 
-/// The next item that a reader of a part has decoded.
+/// An item that was decoded from a part: its head, or one of its blocks.
 #[derive(Debug)]
 pub enum PartItem<'a> {
-    /// The header and fixed fields, once per part.
+    /// The beginning of the part: its header and fixed fields; returned once.
     Head(PartHead),
-    /// A complete block: as stored, and parsed.
+    /// A complete block: as stored in the source's file, and parsed.
     Block(&'a [u8], Block),
 }
 
-/// A decoder of a part whose bytes arrive in order. All of them are checked.
+/// A decoder of a part whose bytes arrive in order. Every byte is checked.
 #[derive(Debug)]
 pub struct PartReader {
     /// Length of the part.
@@ -142,16 +145,17 @@ pub struct PartReader {
     stage: Stage,
 }
 
+/// The item of the part that is expected next.
 #[derive(Debug)]
 enum Stage {
     Prefix,
-    /// The lengths of this many blocks are expected.
+    /// The lengths of the blocks are expected; `blocks` is their number.
     Lengths {
         source: SourceFile,
         offset: u64,
         blocks: u32,
     },
-    /// The block number `next` is expected; it was stored at `offset` of the source's file.
+    /// The block number `next` is expected; `offset` is its place in the source's file.
     Blocks {
         source: SourceFile,
         offset: u64,
@@ -160,7 +164,7 @@ enum Stage {
     },
 }
 
-/// The header values of the source's file that the checksums of its blocks depend on.
+/// The values from the header of the source's file that the checksums of its blocks depend on.
 #[derive(Clone, Copy, Debug)]
 struct SourceFile {
     seed: u32,
@@ -170,18 +174,18 @@ struct SourceFile {
 }
 
 impl PartReader {
-    /// A reader of a part with this length.
+    /// Creates a decoder of a part of this length in bytes.
     pub fn new(len: u64) -> Self {
         Self { len, taken: 0, buffer: Vec::new(), at: 0, stage: Stage::Prefix }
     }
 
     /// Returns the number of bytes received so far.
-    pub fn taken(&self) -> u64 {
+    pub fn received_bytes(&self) -> u64 {
         self.taken
     }
 
-    /// Adds the next bytes. [`Self::next`] must have returned `None` before.
-    pub fn take(&mut self, bytes: &[u8]) {
+    /// Adds the next bytes. Before this call, [`Self::next`] must have returned `None`.
+    pub fn add_bytes(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.at);
         self.at = 0;
         self.buffer.extend_from_slice(bytes);
@@ -189,16 +193,16 @@ impl PartReader {
     }
 
     /// Returns true if all bytes of the part were received and parsed.
-    pub fn is_whole(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         let read =
             matches!(&self.stage, Stage::Blocks { lengths, next, .. } if *next == lengths.len());
         read && self.taken == self.len && self.at == self.buffer.len()
     }
 
-    /// Returns the next item; `None` if more bytes are needed first.
+    /// Decodes the next item; returns `None` if it needs more bytes.
     pub fn next(&mut self) -> Result<Option<PartItem<'_>>> {
         match &self.stage {
-            Stage::Prefix if self.buffer.len() >= PREFIX_BYTES => self.prefix(),
+            Stage::Prefix if self.buffer.len() >= PREFIX_BYTES => self.decode_head(),
             Stage::Prefix => Ok(None),
             Stage::Lengths { source, offset, blocks } => {
                 let (source, offset, blocks) = (*source, *offset, *blocks as usize);
@@ -215,13 +219,14 @@ impl PartReader {
                 }
                 self.at += table.len();
                 self.stage = Stage::Blocks { source, offset, lengths, next: 0 };
-                self.block()
+                self.decode_block()
             }
-            Stage::Blocks { .. } => self.block(),
+            Stage::Blocks { .. } => self.decode_block(),
         }
     }
 
-    fn prefix(&mut self) -> Result<Option<PartItem<'_>>> {
+    /// Decodes the header and the fixed fields.
+    fn decode_head(&mut self) -> Result<Option<PartItem<'_>>> {
         let mut header = [0; HEADER_BYTES as usize];
         header.copy_from_slice(&self.buffer[..HEADER_BYTES as usize]);
         let (FragmentHeader { is_stamped, .. }, seed) = FragmentHeader::decode(&header)?;
@@ -244,7 +249,8 @@ impl PartReader {
         Ok(Some(PartItem::Head(head)))
     }
 
-    fn block(&mut self) -> Result<Option<PartItem<'_>>> {
+    /// Decodes the next block; returns `None` if it needs more bytes.
+    fn decode_block(&mut self) -> Result<Option<PartItem<'_>>> {
         let Stage::Blocks { source, offset, lengths, next } = &mut self.stage else {
             return Ok(None);
         };

@@ -58,7 +58,7 @@ fn read_part(part: &[u8], random: &SeededRandom) -> Result<Option<(PartHead, Blo
     while !rest.is_empty() {
         let (piece, behind) = rest.split_at((up_to(random, 20_000) as usize).min(rest.len()));
         rest = behind;
-        reader.take(piece);
+        reader.add_bytes(piece);
         while let Some(item) = reader.next()? {
             match item {
                 PartItem::Head(read) => head = Some(read),
@@ -66,7 +66,7 @@ fn read_part(part: &[u8], random: &SeededRandom) -> Result<Option<(PartHead, Blo
             }
         }
     }
-    Ok(head.filter(|_| reader.is_whole()).map(|head| (head, blocks)))
+    Ok(head.filter(|_| reader.is_complete()).map(|head| (head, blocks)))
 }
 
 #[test]

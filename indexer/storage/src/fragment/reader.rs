@@ -25,7 +25,7 @@ use crate::rows::stats::TableStats;
 
 /// Largest read buffer that a thread keeps for its next read, in bytes.
 const SCRATCH_BYTES_MAX: usize = 1 << 20;
-/// The size of the pieces in which a filter is read, in bytes.
+/// The number of bytes in which a filter is read at a time.
 const FILTER_READ_BYTES: usize = 4096 * LINE_BYTES;
 
 const DAMAGE_HINT: &str =
@@ -40,7 +40,7 @@ pub struct OpenFragment {
     pub stats: TableStats,
     /// Sparse index.
     pub index: BlockIndex,
-    /// Bytes of the blocks as they are stored.
+    /// Size of the blocks as they are stored, in bytes.
     pub block_bytes: u64,
 }
 
@@ -79,6 +79,7 @@ impl Fragment {
         Self::read(open_file(fs, path), path.display().to_string(), id, cache)
     }
 
+    /// Reads everything except the blocks of an opened blob, and adds the file's name to an error.
     fn read(
         opened: io::Result<Arc<dyn Blob>>,
         name: String,
@@ -95,6 +96,7 @@ impl Fragment {
         })
     }
 
+    /// Reads and checks the header, the trailer, the meta section and the filter of a blob.
     fn read_parts(
         blob: Arc<dyn Blob>,
         name: String,
@@ -133,7 +135,7 @@ impl Fragment {
                 self.read_blocks(index, range, |_, block| read = Some(Arc::new(block)))?;
                 read.ok_or_else(|| Error::internal("a read of one block returned no block"))
             })
-            .map_err(|error| self.blame(error))
+            .map_err(|error| self.with_file_name(error))
     }
 
     /// Returns a block from the cache or from the kernel's page cache, without waiting for the disk
@@ -148,19 +150,19 @@ impl Fragment {
             Error::new(ErrorCode::NotInMemory, what)
         };
         let (offset, len) = index.place(block).ok_or_else(not_in_memory)?;
-        let found = with_scratch(len as usize, |scratch| {
+        let found = with_read_buffer(len as usize, |scratch| {
             if !self.blob.read_from_memory(scratch, offset) {
                 return Err(not_in_memory());
             }
             let parsed = stored::decode(self.seed, offset, scratch, self.stamp)
-                .map_err(|error| self.blame(error.context(place_name(block, offset))))?;
+                .map_err(|error| self.with_file_name(error.context(place_name(block, offset))))?;
             Ok(Arc::new(parsed))
         })?;
         self.cache.put(self.id, block, Arc::clone(&found));
         Ok(found)
     }
 
-    /// Reads neighbouring blocks with one read, bypassing the cache.
+    /// Reads neighbouring blocks with one read of the file, without using the cache.
     pub fn read_ahead(
         &self,
         index: &BlockIndex,
@@ -168,10 +170,11 @@ impl Fragment {
         out: &mut VecDeque<Arc<Block>>,
     ) -> Result<()> {
         self.read_blocks(index, wanted, |_, block| out.push_back(Arc::new(block)))
-            .map_err(|error| self.blame(error))
+            .map_err(|error| self.with_file_name(error))
     }
 
-    /// Reads neighbouring blocks with one read; passes each to `each`, as stored and parsed.
+    /// Reads neighbouring blocks with one read of the file. Passes each block to `each`, as stored
+    /// and parsed.
     pub(super) fn read_blocks(
         &self,
         index: &BlockIndex,
@@ -190,7 +193,7 @@ impl Fragment {
         // The places were checked when the file was opened: each block begins where the one before
         // ends.
         let len = (last - from) as usize + last_len as usize;
-        with_scratch(len, |scratch| {
+        with_read_buffer(len, |scratch| {
             read_at(&*self.blob, scratch, from)
                 .map_err(|error| error.context(place_name(wanted.start, from)))?;
             for block in wanted {
@@ -207,59 +210,62 @@ impl Fragment {
 
     /// Reads bytes of the file without parsing or checking them. Blocks the thread.
     pub(super) fn read_stored(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        read_at(&*self.blob, out, offset).map_err(|error| self.blame(error))
+        read_at(&*self.blob, out, offset).map_err(|error| self.with_file_name(error))
     }
 
-    /// Adds the file's name to an error.
-    fn blame(&self, error: Error) -> Error {
+    /// Adds the file's name and a remedy to an error about damage.
+    fn with_file_name(&self, error: Error) -> Error {
         let is_damage = error.code == ErrorCode::Corrupt;
         let error = error.context(format!("fragment {}", self.name));
         if is_damage { error.with_hint(DAMAGE_HINT) } else { error }
     }
 
-    /// Number of the fragment's blocks in the cache.
+    /// Returns the number of the fragment's blocks in the cache.
     pub fn cached_blocks(&self) -> u32 {
         self.cache.count(self.id, self.blocks)
     }
 
-    /// Returns false only if the fragment has no row of a document; `hash` is the
-    /// [`super::filter_hash`] of its id. Without a filter, always returns true.
+    /// Returns true if the fragment may have rows of a document; `hash` is the
+    /// [`super::filter_hash`] of its id. A fragment with a filter returns false for almost all
+    /// documents that it lacks.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
     }
 
-    /// Id in the cache and in the file's name.
+    /// Returns the id in the cache and in the file's name.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Id in the header: the id under which the file was written, perhaps by another node.
+    /// Returns the id in the header: the id under which the file was written, perhaps on another
+    /// node.
     pub fn written_id(&self) -> u64 {
         self.written_id
     }
 
-    /// The epoch of all rows of a stamped fragment; `None` if the blocks contain the epochs.
+    /// Returns the epoch of all rows of a stamped fragment; `None` if the blocks contain the
+    /// epochs.
     pub fn stamp(&self) -> Option<Epoch> {
         self.stamp
     }
 
-    /// Columns of the rows, see [`super::FragmentOptions::columns`].
+    /// Returns the columns of the rows, see [`super::FragmentOptions::columns`].
     pub fn columns(&self) -> u64 {
         self.columns
     }
 
-    /// The filter, if the fragment has one.
+    /// Returns the filter, if the fragment has one.
     pub fn filter(&self) -> Option<&Filter> {
         self.filter.as_ref()
     }
 
-    /// Size of the file.
+    /// Returns the size of the file in bytes.
     pub fn file_bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Memory in use, in bytes, without the cache.
+    /// Returns the memory use in bytes, without the cached blocks.
     pub fn memory_bytes(&self) -> usize {
         let filter = self.filter.as_ref().map_or(0, Filter::size);
         filter + self.name.len() + std::mem::size_of::<Self>()
@@ -268,7 +274,7 @@ impl Fragment {
 
 impl Drop for Fragment {
     fn drop(&mut self) {
-        self.cache.forget(self.id, self.blocks);
+        self.cache.remove_file(self.id, self.blocks);
     }
 }
 
@@ -278,11 +284,12 @@ impl std::fmt::Debug for Fragment {
     }
 }
 
+/// Returns the name of a block for error messages.
 fn place_name(block: u32, offset: u64) -> String {
     format!("block {block}, at offset {offset}")
 }
 
-/// Fills a buffer. A file that ends earlier is damaged.
+/// Fills a buffer from an offset of a blob. A blob that ends earlier is damaged.
 fn read_at(blob: &dyn Blob, out: &mut [u8], offset: u64) -> Result<()> {
     blob.read_exact_at(out, offset).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => {
@@ -329,7 +336,8 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-fn with_scratch<T>(len: usize, read: impl FnOnce(&mut [u8]) -> T) -> T {
+/// Calls `read` with a buffer of `len` bytes; a buffer of moderate size is reused by the thread.
+fn with_read_buffer<T>(len: usize, read: impl FnOnce(&mut [u8]) -> T) -> T {
     // Taken out of the cell, so that a nested use finds an empty buffer instead of a panic.
     let mut scratch = SCRATCH.take();
     if scratch.len() < len {

@@ -15,8 +15,9 @@ const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
 /// The bytes of the checksum and the codec.
 const PLAIN_HEADER_BYTES: usize = 5;
-/// Largest accepted compression ratio. A block that would shrink more is stored plain. So a wrong
-/// length with a valid checksum cannot cause an allocation of more than a multiple of the file.
+/// Largest accepted compression ratio. A block with a higher ratio is stored uncompressed. So a
+/// wrong length with a valid checksum cannot cause an allocation of more than a multiple of the
+/// file.
 const RATIO_MAX: usize = 1024;
 /// The usual level of zstd: above it, writing slows down faster than blocks shrink.
 const ZSTD_LEVEL: i32 = 3;
@@ -24,10 +25,11 @@ const ZSTD_LEVEL: i32 = 3;
 /// Encodes blocks for storage.
 pub(super) struct Encoder {
     codec: Codec,
-    /// Reused from block to block.
+    /// A buffer for the compressed bytes, reused from block to block.
     packed: Vec<u8>,
 }
 
+/// The compressor of an encoder.
 enum Codec {
     Plain,
     Lz4,
@@ -45,10 +47,16 @@ impl Encoder {
     }
 
     /// Appends a block that will be stored at `offset`; `seed` is the header's checksum.
-    pub fn put(&mut self, seed: u32, offset: u64, block: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    pub fn append_block(
+        &mut self,
+        seed: u32,
+        offset: u64,
+        block: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let from = out.len();
         out.extend_from_slice(&[0; 4]);
-        match self.pack(block)? {
+        match self.compress(block)? {
             Some((codec, packed)) => {
                 out.push(codec);
                 // The length fits: `Block::parse` refuses blocks of 2 GiB and more.
@@ -65,8 +73,9 @@ impl Encoder {
         Ok(())
     }
 
-    /// Returns the compressed block if compression pays.
-    fn pack(&mut self, block: &[u8]) -> Result<Option<(u8, &[u8])>> {
+    /// Returns the codec and the compressed block; `None` if the block should be stored plain,
+    /// because compression saves too little or its ratio is above [`RATIO_MAX`].
+    fn compress(&mut self, block: &[u8]) -> Result<Option<(u8, &[u8])>> {
         let room = match self.codec {
             Codec::Plain => return Ok(None),
             Codec::Lz4 => lz4_flex::block::get_maximum_output_size(block.len()),
@@ -89,14 +98,15 @@ impl Encoder {
     }
 }
 
-/// Appends a block that is already in stored form, for another place or file; `seed` is the
-/// checksum of the new file's header.
+/// Appends a block that was read in stored form, with a new checksum for its new offset; `seed` is
+/// the checksum of the new file's header.
 pub(super) fn put_again(seed: u32, offset: u64, stored: &[u8], out: &mut Vec<u8>) {
     let content = stored.get(4..).unwrap_or_default();
     out.extend_from_slice(&checksum(seed, offset, content).to_le_bytes());
     out.extend_from_slice(content);
 }
 
+/// Returns the checksum of a stored block, which also covers its offset.
 pub(super) fn checksum(seed: u32, offset: u64, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(seed, &offset.to_le_bytes()), bytes)
 }
@@ -106,6 +116,7 @@ thread_local! {
     static UNZSTD: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
+/// Decompresses a block with the thread's decompressor.
 fn unzstd(packed: &[u8], out: &mut [u8]) -> std::io::Result<usize> {
     UNZSTD.with_borrow_mut(|zstd| {
         if zstd.is_none() {
@@ -118,7 +129,8 @@ fn unzstd(packed: &[u8], out: &mut [u8]) -> std::io::Result<usize> {
     })
 }
 
-/// Checks and parses a block that is stored at `offset`; `seed` is the header's checksum. All rows of a stamped fragment get its epoch.
+/// Checks and parses a block that is stored at `offset`; `seed` is the header's checksum. In a
+/// stamped fragment, all rows get the fragment's epoch.
 pub(super) fn decode(seed: u32, offset: u64, stored: &[u8], stamp: Option<Epoch>) -> Result<Block> {
     if stored.len() < PLAIN_HEADER_BYTES {
         return Err(corrupt("the stored length of the block is too small"));

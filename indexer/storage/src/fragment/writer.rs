@@ -40,7 +40,7 @@ pub struct FragmentOptions {
     pub is_stamped: bool,
 }
 
-/// Writes the blocks of a table into a new file.
+/// Writer of a table's blocks into a new fragment file.
 ///
 /// A writer that is dropped before [`Self::finish`] leaves a file that no manifest names; garbage
 /// collection deletes it.
@@ -53,11 +53,11 @@ pub struct FragmentWriter {
     seed: u32,
     encoder: Encoder,
     filter: Option<Filter>,
-    /// Hashes of keys that are not in the filter yet.
+    /// Hashes of keys that wait to be added to the filter together.
     hashes: Vec<u64>,
     columns: u64,
     is_stamped: bool,
-    /// The bytes that are not written yet; `offset` is their offset in the file.
+    /// The bytes that are not written yet, and in the next field their offset in the file.
     buffer: Vec<u8>,
     buffer_offset: u64,
     /// The number of blocks written so far.
@@ -100,34 +100,35 @@ impl FragmentWriter {
         })
     }
 
-    /// Id of the file.
+    /// Returns the id of the file.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Puts all further blocks into the cache too: used for a table that replaces cached blocks.
-    pub fn set_warm(&mut self) {
+    /// Puts all further blocks into the cache too: used for a table that replaces tables whose
+    /// blocks are cached.
+    pub fn cache_new_blocks(&mut self) {
         self.warm = true;
     }
 
     /// Writes a block; returns its offset and length.
-    fn put(&mut self, block: &[u8]) -> Result<(u64, u32)> {
+    fn write_block(&mut self, block: &[u8]) -> Result<(u64, u32)> {
         let (offset, from) = (self.offset(), self.buffer.len());
-        self.encoder.put(self.seed, offset, block, &mut self.buffer)?;
-        self.placed(offset, from)
+        self.encoder.append_block(self.seed, offset, block, &mut self.buffer)?;
+        self.end_block(offset, from)
     }
 
-    /// Writes a block in the stored form of another file, without another compression; returns its
-    /// offset and length.
+    /// Writes a block in the form in which another file stores it, so that it need not be
+    /// compressed again. Returns its offset and length.
     pub fn put_stored(&mut self, stored: &[u8]) -> Result<(u64, u32)> {
         let (offset, from) = (self.offset(), self.buffer.len());
         put_again(self.seed, offset, stored, &mut self.buffer);
-        self.placed(offset, from)
+        self.end_block(offset, from)
     }
 
-    /// Ends a block that is in the buffer from `from` on; returns its offset and length in the
-    /// file.
-    fn placed(&mut self, offset: u64, from: usize) -> Result<(u64, u32)> {
+    /// Counts a block that was appended to the buffer at `from`, and writes a full buffer to the
+    /// file. Returns the block's offset and length in the file.
+    fn end_block(&mut self, offset: u64, from: usize) -> Result<(u64, u32)> {
         let len = u32::try_from(self.buffer.len() - from).map_err(|_| {
             let what = format!("a block of {} is above 4 GiB", self.name);
             Error::new(ErrorCode::OverLimit, what)
@@ -139,7 +140,7 @@ impl FragmentWriter {
         Ok((offset, len))
     }
 
-    /// Adds the hash of a key to the filter.
+    /// Adds the hash of a key to the filter, if there is one.
     pub fn add_hash(&mut self, hash: u64) {
         if self.filter.is_some() {
             self.hashes.push(hash);
@@ -149,7 +150,7 @@ impl FragmentWriter {
         }
     }
 
-    /// Makes the bytes that were written to the file durable; bytes in the buffer are not written.
+    /// Makes the bytes that were written to the file durable. Bytes in the buffer stay there.
     pub fn sync(&mut self) -> Result<()> {
         if plant::is(Plant::FragmentsNotSynced) {
             return Ok(());
@@ -157,6 +158,7 @@ impl FragmentWriter {
         self.blob.sync().map_err(|error| Error::from(error).context(format!("sync {}", self.name)))
     }
 
+    /// Returns the offset in the file at which the next block begins.
     fn offset(&self) -> u64 {
         self.buffer_offset + self.buffer.len() as u64
     }
@@ -171,13 +173,14 @@ impl FragmentWriter {
         Ok(())
     }
 
-    /// Makes all blocks so far durable, so that little is left to write when the fragment is finished.
+    /// Writes all blocks so far and makes them durable, so that little work is left when the
+    /// fragment is finished.
     pub fn sync_blocks(&mut self) -> Result<()> {
         self.write_buffer()?;
         self.sync()
     }
 
-    /// Finishes a stamped fragment: all its rows get this epoch, and no row is rewritten.
+    /// Finishes a stamped fragment: all its rows get this epoch, and no block is rewritten.
     pub fn finish_stamped(
         self,
         epoch: Epoch,
@@ -187,13 +190,13 @@ impl FragmentWriter {
         self.finish(TableStats { oldest: epoch, newest: epoch, ..stats }, index)
     }
 
-    /// Writes the remaining bytes of the table, syncs the file, and opens it. The name becomes
-    /// durable only when the caller syncs the directory, once for all fragments.
+    /// Writes the rest of the table, syncs the file, and opens it. The file's name becomes durable
+    /// only when the caller syncs the directory, once for all fragments.
     pub fn finish(self, stats: TableStats, index: BlockIndex) -> Result<OpenFragment> {
         self.finish_unsynced(stats, index)?.sync()
     }
 
-    /// Like `finish`, for a file that is synced later.
+    /// Writes the rest of the table and ends the file, which the caller must sync.
     pub fn finish_unsynced(
         mut self,
         stats: TableStats,
@@ -223,6 +226,7 @@ impl FragmentWriter {
         Ok(UnsyncedFragment { writer: self, stats, index, filter, meta_offset })
     }
 
+    /// Adds the waiting hashes to the filter.
     fn fill_filter(&mut self) {
         if let Some(filter) = &mut self.filter {
             filter.insert_all(&self.hashes);
@@ -261,7 +265,7 @@ impl UnsyncedFragment {
         Ok(self.open())
     }
 
-    /// Opens the fragment without a sync, for a file that need not survive a crash.
+    /// Opens the fragment without syncing it, for a file that need not survive a crash.
     pub fn open(self) -> OpenFragment {
         let Self { writer, stats, index, filter, meta_offset } = self;
         let FragmentWriter { name, id, blob, cache, seed, columns, buffer_offset: bytes, .. } =
@@ -294,7 +298,7 @@ impl BlockSink for FragmentWriter {
     }
 
     fn block(&mut self, block: Vec<u8>) -> Result<(u64, u32)> {
-        let place = self.put(&block)?;
+        let place = self.write_block(&block)?;
         if self.warm {
             let block = Block::parse(block.into_boxed_slice())?;
             self.cache.put(self.id, self.blocks - 1, Arc::new(block));
@@ -304,7 +308,7 @@ impl BlockSink for FragmentWriter {
 
     /// Appends a block that is already in memory, and puts it into the cache.
     fn shared_block(&mut self, block: &Arc<Block>) -> Result<(u64, u32)> {
-        let place = self.put(block.bytes())?;
+        let place = self.write_block(block.bytes())?;
         self.cache.put(self.id, self.blocks - 1, Arc::clone(block));
         Ok(place)
     }

@@ -1,5 +1,5 @@
-//! Recomputes the checksums of fuzzed bytes, so that a fuzzer reaches the code after the checks.
-//! `fragment::mend` corrects fragments.
+//! Correction of the checksums of fuzzed log segments and manifests, so that a fuzzer reaches the
+//! code after the checks. `fragment::mend` does the same for fragments.
 
 use crc32c::{crc32c, crc32c_append};
 
@@ -12,15 +12,16 @@ fn put(bytes: &mut [u8], at: usize, word: u32) {
 }
 
 /// Corrects the length and the checksum of a manifest.
-pub(super) fn manifest(bytes: &mut [u8]) {
+pub(super) fn mend_manifest(bytes: &mut [u8]) {
     let Some(len) = bytes.len().checked_sub(MANIFEST_HEADER_BYTES) else { return };
     bytes[12..20].copy_from_slice(&(len as u64).to_le_bytes());
     let crc = crc32c_append(crc32c(&bytes[8..28]), &bytes[MANIFEST_HEADER_BYTES..]);
     put(bytes, 28, crc);
 }
 
-/// Corrects the checksums of a log segment: of its header, and of its records until a length is invalid.
-pub fn log(bytes: &mut [u8]) {
+/// Corrects the checksums of a log segment: of its header, and of its records up to the first
+/// invalid length.
+pub fn mend_log(bytes: &mut [u8]) {
     let Some(mut left) = bytes.len().checked_sub(SEGMENT_HEADER_BYTES) else { return };
     let base = bytes[8..16].iter().rev().fold(0, |base, byte| base << 8 | u64::from(*byte));
     put(bytes, 28, crc32c(&bytes[..28]));

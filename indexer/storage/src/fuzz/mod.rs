@@ -4,7 +4,7 @@
 
 mod mend;
 
-pub use mend::log as mend_log;
+pub use mend::mend_log;
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -17,7 +17,7 @@ use proto::model::cut::EpochMark;
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, Seqno, SliceNo};
 use proto::rpc::mutation::KeyVersionsReader;
 
-use crate::batch::{EpochBatch, Piece};
+use crate::batch::{EpochBatch, VbucketMutations};
 use crate::fragment;
 use crate::fragment::cache::BlockCache;
 use crate::fragment::filter::filter_hash;
@@ -56,7 +56,7 @@ pub fn fragment(data: &[u8]) {
 pub fn log(data: &[u8]) {
     read_log(data);
     let mut mended = data.to_vec();
-    mend::log(&mut mended);
+    mend::mend_log(&mut mended);
     read_log(&mended);
 }
 
@@ -76,7 +76,7 @@ fn read_log(data: &[u8]) {
 pub fn manifest(data: &[u8]) {
     read_manifest(data);
     let mut mended = data.to_vec();
-    mend::manifest(&mut mended);
+    mend::mend_manifest(&mut mended);
     read_manifest(&mended);
 }
 
@@ -104,20 +104,26 @@ pub fn log_record(data: &[u8]) {
     }
 }
 
-/// Payloads of records of the commit log.
+/// Returns payloads of commit log records that contain the key-versions of `bodies`, as starting
+/// points for a fuzzer.
 pub fn samples_of_log_records(bodies: &[Bytes]) -> Vec<Vec<u8>> {
     let (epoch, parent, horizon) = (Epoch(8), Epoch(7), Epoch(3));
     let (cut, points) = (Arc::default(), Arc::default());
     let mark = EpochMark { bucket: BucketId(1), epoch, parent, cut, horizon, points };
-    let piece =
-        |body: &Bytes| Piece { body: body.clone(), base: Seqno(0), after: Seqno(1), to: Seqno(9) };
+    let piece = |body: &Bytes| VbucketMutations {
+        body: body.clone(),
+        base: Seqno(0),
+        after: Seqno(1),
+        to: Seqno(9),
+    };
     let pieces = bodies.iter().map(piece).collect();
     let epoch = EpochBatch { mark: mark.clone(), pieces, commits: Vec::new() };
     let records = [Record::Epoch(epoch), Record::Truncate(mark, Epoch(7))];
     records.iter().filter_map(|record| record.encode().ok()).collect()
 }
 
-/// Blocks of rows: one row, rows of one length, and rows of many lengths.
+/// Returns blocks as starting points for a fuzzer: one row, rows of one length, and rows of many
+/// lengths.
 pub fn samples_of_blocks() -> Vec<Vec<u8>> {
     let block = |rows: u64, wide: bool| {
         let mut builder = BlockBuilder::default();
@@ -141,7 +147,7 @@ pub fn key_versions(data: &[u8]) {
     }
 }
 
-/// A simulated disk with one file.
+/// Creates an environment whose simulated disk has one file.
 fn with_file(name: &str, data: &[u8]) -> Result<Env> {
     let (env, _, _) = sim::world(0);
     env.fs.create_dir_all(Path::new(DIR))?;
@@ -150,6 +156,7 @@ fn with_file(name: &str, data: &[u8]) -> Result<Env> {
     Ok(env)
 }
 
+/// Reads everything of a fragment file.
 fn read_fragment(data: &[u8]) -> Result<()> {
     let env = with_file("fragment", data)?;
     let path = Path::new(DIR).join("fragment");
@@ -175,7 +182,7 @@ fn read_fragment(data: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Reads each row of a block with every accessor.
+/// Reads each row of a block with every accessor, and searches for `bound`.
 fn read_rows(block: &Block, bound: &[u8]) {
     let bound = &bound[..bound.len().min(64)];
     block.lower_bound(bound);

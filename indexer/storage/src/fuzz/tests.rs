@@ -29,8 +29,8 @@ fn checksums_of_good_files_are_right_already() {
     type Mend = fn(&mut [u8]);
     let mend: [(&str, Mend); 3] = [
         ("frag", |bytes| assert!(fragment::mend(bytes).is_some())),
-        ("log", super::mend::log),
-        ("manifest", super::mend::manifest),
+        ("log", super::mend::mend_log),
+        ("manifest", super::mend::mend_manifest),
     ];
     for (extension, mend) in mend {
         for good in golden(extension) {
@@ -42,12 +42,12 @@ fn checksums_of_good_files_are_right_already() {
 }
 
 #[test]
-fn a_segment_that_says_it_begins_at_the_largest_place_is_refused() {
+fn a_segment_at_the_last_lsn_fails() {
     for mut segment in golden("log") {
         segment[8..16].fill(0xff);
         super::log(&segment);
         let name = format!("{:020}.log", u64::MAX);
-        super::mend::log(&mut segment);
+        super::mend::mend_log(&mut segment);
         let env = with_file(&name, &segment).unwrap();
         let error = log::describe(&env, &Path::new(DIR).join(name), &mut |_| ()).unwrap_err();
         assert_eq!(error.code, proto::ErrorCode::Corrupt);

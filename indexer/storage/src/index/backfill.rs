@@ -11,11 +11,12 @@ use crate::files::data_files::NewFragment;
 use crate::rows::packed::{self, PackedEntry, include_hash};
 use crate::rows::row_sorter::RowSorter;
 
-/// A backfill snapshot, with the documents received so far.
+/// A backfill in progress: the documents received so far, partly in memory and partly in
+/// fragments.
 #[derive(Default)]
 pub struct Backfill {
     gathered: GatheredRows,
-    /// The slices that are loaded; `None` means all.
+    /// The slices that are loaded; `None` means all slices.
     only: Option<BTreeSet<SliceNo>>,
     /// Fragments of entries and included values, oldest first.
     pub forward: Vec<NewFragment>,
@@ -25,7 +26,7 @@ pub struct Backfill {
     pub entries: BTreeMap<SliceNo, u64>,
 }
 
-/// Documents that are not written yet.
+/// Rows of documents that are gathered in memory and not written yet.
 #[derive(Default)]
 pub struct GatheredRows {
     forward: RowSorter,
@@ -34,11 +35,11 @@ pub struct GatheredRows {
 
 impl Backfill {
     /// Creates an empty backfill that loads only the slices in `only`; `None` loads all.
-    pub fn restricted_to(only: Option<BTreeSet<SliceNo>>) -> Self {
+    pub fn for_slices(only: Option<BTreeSet<SliceNo>>) -> Self {
         Self { only, ..Self::default() }
     }
 
-    /// Adds packed key-versions.
+    /// Adds documents in the form of packed key-versions.
     pub fn add(&mut self, index: LocalIndexId, body: &[u8]) -> Result<()> {
         let (mut state, mut entries) = (Vec::new(), Vec::new());
         for versions in KeyVersionsReader::new(body) {
@@ -68,13 +69,13 @@ impl Backfill {
         Ok(())
     }
 
-    /// Bytes of documents that are not written yet.
+    /// Returns the number of bytes of the documents that are gathered in memory.
     pub fn gathered_bytes(&self) -> usize {
         self.gathered.forward.size() + self.gathered.back.size()
     }
 
-    /// Removes and returns the documents that are not written yet: rows of entries, and rows of the
-    /// back index.
+    /// Removes and returns the documents gathered in memory: the rows of entries, and the rows of
+    /// the back index.
     pub fn take_gathered(&mut self) -> (RowSorter, RowSorter) {
         let GatheredRows { forward, back } = &self.gathered;
         // The next batch will have about the same size, so its buffers are allocated at once.

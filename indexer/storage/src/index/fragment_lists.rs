@@ -1,4 +1,4 @@
-//! The lists of fragments of one index, and the tables that they name.
+//! The lists of fragments of one index, and the open tables of these fragments.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,21 +13,23 @@ use crate::manifest::index_manifest::IndexManifest;
 use crate::rows::columns::Columns;
 use crate::tables::table::Table;
 
-/// The lists of fragments of an index, and its build in progress.
+/// The lists of fragments of an index, and its backfill if it is being built.
 pub struct FragmentLists {
-    /// The manifest of the index. During a build it is in memory only.
+    /// The manifest of the index, which contains the lists. During a build the manifest is in
+    /// memory only.
     pub manifest: IndexManifest,
-    /// Tables that the lists name.
+    /// Open fragments that the lists name, by file.
     pub tables: BTreeMap<FileId, Arc<Table>>,
-    /// Backfill of a build in progress.
+    /// The backfill of a build in progress.
     pub backfill: Option<Backfill>,
-    /// True if the index was dropped: its files must not be written any more.
+    /// True if the index was dropped. No files may be written for it any more.
     pub is_dropped: bool,
 }
 
+/// Open fragments, by file.
 type Tables = BTreeMap<FileId, Arc<Table>>;
 
-/// Opens the fragments of the back index.
+/// Opens the back-index fragments that a manifest names.
 pub fn open_back(manifest: &IndexManifest, files: &DataFiles) -> Result<Tables> {
     let groups = manifest.slices.values().flat_map(|lists| &lists.groups);
     let items = groups.flat_map(|group| &group.items);
@@ -38,6 +40,7 @@ pub fn open_back(manifest: &IndexManifest, files: &DataFiles) -> Result<Tables> 
     Ok(tables)
 }
 
+/// Opens a fragment and adds it to `tables`, if it is not there yet.
 fn open(
     tables: &mut Tables,
     file: FileId,

@@ -70,7 +70,7 @@ pub enum LoadRequest {
     Write,
 }
 
-/// The answer of a load state to a request.
+/// The way in which a load state answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Serve the request now.
@@ -83,7 +83,7 @@ pub enum Answer {
 
 impl LoadState {
     /// Returns the state after an event; an error if the event is impossible in this state.
-    pub fn after(self, event: LoadEvent) -> Result<Self> {
+    pub fn state_after(self, event: LoadEvent) -> Result<Self> {
         use LoadEvent::*;
         match (self, event) {
             (Self::Unknown, Load) => Ok(Self::ReadingManifest),
@@ -105,8 +105,8 @@ impl LoadState {
         (Self::ReadingManifest..=Self::LoadingFragments).contains(&self)
     }
 
-    /// Returns how fragments that are not open are treated in this state.
-    pub fn unopened(self) -> UnopenedPolicy {
+    /// Returns how a read view of the index treats fragments that are not open in this state.
+    pub fn unopened_policy(self) -> UnopenedPolicy {
         if self.is_loading() { UnopenedPolicy::LeftOut } else { UnopenedPolicy::Missing }
     }
 
@@ -143,7 +143,7 @@ mod tests {
     ];
 
     #[test]
-    fn each_state_answers_as_the_notes_say() {
+    fn each_state_answers_as_documented() {
         use Answer::{Defer, Refuse, Serve};
         //             read    write
         let table = [
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_goes_through_the_states_in_order_and_no_other_way() {
+    fn load_states_follow_one_order() {
         use LoadEvent::*;
         let life = [
             (Load, ReadingManifest),
@@ -176,9 +176,13 @@ mod tests {
             (ManifestSaved, Unknown),
         ];
         for (state, (event, next)) in STATES.into_iter().zip(life) {
-            assert_eq!(state.after(event).unwrap(), next);
+            assert_eq!(state.state_after(event).unwrap(), next);
             for other in life.map(|(event, _)| event) {
-                assert_eq!(state.after(other).is_ok(), other == event, "{other:?} in {state:?}");
+                assert_eq!(
+                    state.state_after(other).is_ok(),
+                    other == event,
+                    "{other:?} in {state:?}"
+                );
             }
         }
     }

@@ -1,9 +1,10 @@
-//! One index on this node: the writer's state, the version that readers see, and the lists of fragments.
+//! One index on this node: the writer's state, the version that readers see, and the lists of
+//! fragments.
 //!
 //! Readers take an `Arc` of the newest version and never block a writer. Two locks order the
 //! writers: `fragment_lists` is held while lists change, until the manifest is synced; `writer` is
 //! held only for changes in memory (an epoch, the end of a flush). A thread that takes both takes
-//! `fragment_lists` first. The lock of flushes comes before both.
+//! `fragment_lists` first. A flush takes the lock `flush` before both.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -34,23 +35,25 @@ pub struct LocalIndex {
     pub info: Arc<IndexInfo>,
     /// Lists of fragments; locked during a change, until the manifest is synced.
     pub fragment_lists: Mutex<FragmentLists>,
-    /// The state that the bucket's writer changes, and also the ends of flushes and merges.
+    /// The writer's state. The bucket's writer changes it, and so does each flush or merge when it
+    /// ends.
     writer: Mutex<WriterState>,
     /// Lock-free statistics of the writer.
     pub stats: IndexStats,
     /// The version that readers use.
     pub version: ArcSwap<IndexVersion>,
-    /// Locked by a flush, so that only one runs at a time.
+    /// Locked during a flush, so that only one flush of the index runs at a time.
     pub flush: Mutex<()>,
     /// True during a backfill.
     pub is_backfilling: AtomicBool,
-    /// Bytes of the backfill that are not written yet.
+    /// Number of bytes of the backfill that are gathered in memory.
     pub backfill_bytes: AtomicU64,
     /// Number of the backfill's entries so far, by slice. Reports read it without a lock.
     pub backfill_entries: ArcSwap<BTreeMap<SliceNo, u64>>,
-    /// Bytes of memory that the sparse indexes and filters of the fragments use.
+    /// Memory of the fragments' sparse indexes and filters, in bytes.
     fragment_bytes: AtomicU64,
-    /// True while a slice is sent to another node: compactions then do not touch the index.
+    /// True while a slice is being sent to another node; compactions then leave the index's files
+    /// alone.
     pub keeps_files: AtomicBool,
     /// Number of fragments in the longest list.
     pub longest_list: AtomicUsize,
@@ -58,24 +61,24 @@ pub struct LocalIndex {
     pub load: watch::Sender<LoadState>,
     /// Error message of the last load, if it failed.
     pub load_trouble: ArcSwapOption<String>,
-    /// Bytes of memory that work in progress uses temporarily.
+    /// Temporary memory of work in progress, in bytes.
     held_bytes: AtomicU64,
 }
 
-/// A guard that counts memory as used until it is dropped.
-pub struct HeldMemory<'a> {
+/// A guard that counts temporary memory as used until the guard is dropped.
+pub struct TemporaryMemory<'a> {
     counter: &'a AtomicU64,
     bytes: u64,
 }
 
-impl Drop for HeldMemory<'_> {
+impl Drop for TemporaryMemory<'_> {
     fn drop(&mut self) {
         self.counter.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
 impl LocalIndex {
-    /// Creates an index whose slices will be built.
+    /// Creates an index whose slices will be built from the source.
     pub fn building(info: Arc<IndexInfo>, slices: &[SliceNo], grouping: Grouping) -> Self {
         let groups = grouping.possible_for(&info).groups();
         let lists = |slice: &SliceNo| (*slice, SliceLists::new(groups));
@@ -96,11 +99,11 @@ impl LocalIndex {
 
     /// Creates an index from its manifest, and opens the fragments that a replay of the log needs.
     pub fn open(manifest: IndexManifest, files: &DataFiles) -> Result<Self> {
-        let mut load = LoadState::default().after(LoadEvent::Load)?;
+        let mut load = LoadState::default().state_after(LoadEvent::Load)?;
         let tables = open_back(&manifest, files)?;
-        load = load.after(LoadEvent::ManifestRead)?;
+        load = load.state_after(LoadEvent::ManifestRead)?;
         let (version, writer) = (
-            IndexVersion::from_manifest(&manifest, &tables, load.unopened())?,
+            IndexVersion::from_manifest(&manifest, &tables, load.unopened_policy())?,
             WriterState::from_manifest(&manifest),
         );
         Ok(Self::from_parts(manifest, tables, writer, version, load))
@@ -113,12 +116,13 @@ impl LocalIndex {
     ) -> Result<Self> {
         let load = LoadState::Active;
         let (version, writer) = (
-            IndexVersion::from_manifest(&manifest, &tables, load.unopened())?,
+            IndexVersion::from_manifest(&manifest, &tables, load.unopened_policy())?,
             WriterState::from_manifest(&manifest),
         );
         Ok(Self::from_parts(manifest, tables, writer, version, load))
     }
 
+    /// Creates an index from its manifest, its open tables, and the version that readers see.
     fn from_parts(
         manifest: IndexManifest,
         tables: BTreeMap<FileId, Arc<Table>>,
@@ -157,15 +161,15 @@ impl LocalIndex {
         self.version.load().slices.keys().copied().collect()
     }
 
-    /// Bytes of memory that a flush does not free.
+    /// Returns the bytes of memory that a flush does not free.
     pub fn resident_bytes(&self) -> u64 {
         self.fragment_bytes.load(Ordering::Relaxed) + self.held_bytes.load(Ordering::Relaxed)
     }
 
-    /// Counts memory of work in progress as used, until the guard is dropped.
-    pub fn hold_memory(&self, bytes: u64) -> HeldMemory<'_> {
+    /// Counts temporary memory of work in progress as used, until the guard is dropped.
+    pub fn count_temporary(&self, bytes: u64) -> TemporaryMemory<'_> {
         self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
-        HeldMemory { counter: &self.held_bytes, bytes }
+        TemporaryMemory { counter: &self.held_bytes, bytes }
     }
 
     /// Locks the writer's state.
@@ -173,16 +177,16 @@ impl LocalIndex {
         WriterGuard::new(lock(&self.writer), &self.stats)
     }
 
-    /// Bytes of memory that a flush frees.
+    /// Returns the bytes of memory that a flush frees.
     pub fn memory_bytes(&self) -> u64 {
         let version = self.version.load();
         let runs: usize = version.runs.iter().map(|run| run.memory_bytes()).sum();
         runs as u64 + self.stats.memtable_bytes()
     }
 
-    /// Publishes a new version after a change of the lists; `change` may edit the rest of the
-    /// version. The caller holds the writer's lock, since an epoch published meanwhile would be
-    /// lost.
+    /// Publishes a new version for readers after a change of the lists. `change` may edit the new
+    /// version before it is published. The caller holds the writer's lock: otherwise an epoch that
+    /// is published at the same time would be lost.
     pub fn publish(
         &self,
         fragment_lists: &FragmentLists,
@@ -192,7 +196,7 @@ impl LocalIndex {
         let slices = slice_fragments(
             &fragment_lists.manifest,
             &fragment_lists.tables,
-            self.load_state().unopened(),
+            self.load_state().unopened_policy(),
         )?;
         let resident: usize =
             fragment_lists.tables.values().map(|table| table.memory_bytes()).sum();
@@ -204,38 +208,38 @@ impl LocalIndex {
         next.arrived = fragment_lists.manifest.arrived.clone();
         change(&mut next);
         // A compaction may have raised the floor of the lists while this change was prepared.
-        if let Some(reach) = fragment_lists.manifest.reach() {
-            next.restrict_to(&reach);
+        if let Some(reach) = fragment_lists.manifest.readable_epochs() {
+            next.restrict_readable(&reach);
         }
         self.version.store(Arc::new(next));
         Ok(())
     }
 
     /// Returns the error message of the last load, if it failed.
-    pub fn load_trouble(&self) -> Option<String> {
+    pub fn load_error(&self) -> Option<String> {
         self.load_trouble.load().as_ref().map(|trouble| trouble.to_string())
     }
 
-    /// The present load state of the index.
+    /// Returns the present load state of the index.
     pub fn load_state(&self) -> LoadState {
         *self.load.borrow()
     }
 
-    /// Moves to the state after an event.
+    /// Moves the load state on after an event.
     pub fn advance(&self, event: LoadEvent) -> Result<()> {
-        let next = self.load_state().after(event)?;
+        let next = self.load_state().state_after(event)?;
         self.load.send_replace(next);
         Ok(())
     }
 
-    /// Moves to the state after an event, if the event is possible.
+    /// Moves the load state on after an event, if the event is possible in the present state.
     pub fn advance_if_possible(&self, event: LoadEvent) {
-        if let Ok(next) = self.load_state().after(event) {
+        if let Ok(next) = self.load_state().state_after(event) {
             self.load.send_replace(next);
         }
     }
 
-    /// Returns an error unless reads are served.
+    /// Returns an error unless the load state allows reads.
     pub fn check_readable(&self) -> Result<()> {
         let index = self.info.local_id();
         match self.load_state().answer(LoadRequest::Read) {

@@ -1,10 +1,11 @@
-//! The newest part of the back index, in memory: for each document its states by slice, found by
-//! the hash of the document's id.
+//! The newest part of the back index, in memory. For each document it has *states*: the list of
+//! the document's entries in one slice, from an epoch on. Documents are found by the hash of their
+//! ids.
 //!
 //! States are appended to an arena of chunks and never change. A later state of a document points
-//! to the previous one. The hash table holds 32 bits of a document's hash and the place of its
-//! newest state. So a look-up rarely reads a state of another document, and growing the table reads
-//! no state.
+//! to the previous one. The hash table has 32 bits of a document's hash and the place of its
+//! newest state. So a look-up rarely reads a state of another document, and the hash table grows
+//! without reading any state.
 //!
 //! ```text
 //! record := before slice len(id) epoch-base len(state)  id state       (integers LEB128)
@@ -18,37 +19,38 @@ use hashbrown::HashTable;
 use proto::model::ids::{Epoch, SliceNo};
 use proto::rpc::varint::put_varint;
 
-use crate::rows::bytes::{common, head_of};
+use crate::rows::bytes::{common_prefix_len, head_of};
 
 /// Size of the first chunk. Each further chunk is twice as large, up to `CHUNK_BYTES`.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// Size of the largest regular chunk, in bytes. A larger state gets a separate chunk.
 const CHUNK_BYTES: usize = 1 << 20;
 const CHUNK_BITS: u32 = 20;
-/// Number of chunks at which the table is full. Places can address twice as many; the other half is
-/// for the current epoch.
+/// Number of chunks at which the table counts as full. Places can address twice as many chunks;
+/// the other half is for the epoch in progress.
 const CHUNKS_MAX: usize = 1 << (31 - CHUNK_BITS);
-/// Memory that sorting takes per state, in bytes.
+/// Memory that sorting takes for each state, in bytes.
 pub const SORT_BYTES: u64 = 28;
 /// Number of sorted states that are read at a time.
 const BATCH: usize = 32;
 /// Maximum size of a state's header, in bytes.
 const HEADER_BYTES_MAX: usize = 40;
 
-/// States of documents, by document.
+/// The memtable: states of documents (their entries in one slice from an epoch on), found by
+/// document.
 #[derive(Debug, Default)]
 pub struct BackMemtable {
     places: HashTable<(u32, u32)>,
     chunks: Vec<Vec<u8>>,
     bytes: usize,
-    /// First epoch; the epochs of states are stored as differences from it.
+    /// First epoch; states store the difference of their epochs from it.
     base: Epoch,
     states: u64,
-    /// One bit for each slice that has states.
+    /// A bit set of the slices that have states.
     slices: Vec<u64>,
 }
 
-/// State of a document in one slice.
+/// The entries of a document in one slice, from an epoch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackState<'a> {
     /// The slice that the state belongs to.
@@ -57,39 +59,40 @@ pub struct BackState<'a> {
     pub id: &'a [u8],
     /// The first epoch at which the state is valid.
     pub epoch: Epoch,
-    /// Packed entries; empty if the document has none.
+    /// Packed entries; empty if the document has none in the slice.
     pub state: &'a [u8],
-    /// The place of the previous state of the document, in any slice.
+    /// The place of the document's previous state, in any slice.
     before: u32,
 }
 
-fn short(hash: u64) -> u32 {
+/// Returns the bits of a document's hash that the hash table stores.
+fn hash_bits(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
 impl BackMemtable {
-    /// True if there are no states.
+    /// Returns true if there are no states.
     pub fn is_empty(&self) -> bool {
         self.states == 0
     }
 
-    /// True if a slice has states.
+    /// Returns true if the table has states of a slice.
     pub fn has(&self, slice: SliceNo) -> bool {
         let word = self.slices.get(usize::from(slice.0) / 64);
         word.is_some_and(|word| word >> (slice.0 % 64) & 1 == 1)
     }
 
-    /// Number of states.
+    /// Returns the number of states.
     pub fn states(&self) -> u64 {
         self.states
     }
 
-    /// Number of documents with states.
+    /// Returns the number of documents that have states.
     pub fn documents(&self) -> usize {
         self.places.len()
     }
 
-    /// Memory in use, in bytes.
+    /// Returns the memory use in bytes.
     pub fn size(&self) -> usize {
         self.bytes + self.places.capacity() * 9 * 8 / 7
     }
@@ -99,8 +102,8 @@ impl BackMemtable {
         self.chunks.len() >= CHUNKS_MAX
     }
 
-    /// Appends the state of a document in a slice from an epoch on.
-    pub fn set(&mut self, hash: u64, id: &[u8], slice: SliceNo, epoch: Epoch, state: &[u8]) {
+    /// Appends the state of a document in a slice, valid from an epoch on.
+    pub fn add_state(&mut self, hash: u64, id: &[u8], slice: SliceNo, epoch: Epoch, state: &[u8]) {
         if self.states == 0 {
             self.base = epoch;
         }
@@ -111,7 +114,7 @@ impl BackMemtable {
         }
         self.slices[word] |= 1 << bit;
         let place = self.next_place(id.len() + state.len() + HEADER_BYTES_MAX);
-        let (short, chunks, base) = (short(hash), &self.chunks, self.base);
+        let (short, chunks, base) = (hash_bits(hash), &self.chunks, self.base);
         let same = |(other, at): &(u32, u32)| {
             *other == short && read(chunks, base, *at).is_some_and(|(state, _)| state.id == id)
         };
@@ -133,7 +136,8 @@ impl BackMemtable {
         }
     }
 
-    /// Returns the place of the next state, which takes at most `bytes` bytes.
+    /// Returns the place for the next state, which takes at most `bytes` bytes. Adds a chunk if
+    /// necessary.
     fn next_place(&mut self, bytes: usize) -> u32 {
         let fits = self.chunks.last().is_some_and(|last| last.len() + bytes <= last.capacity());
         if !fits {
@@ -147,27 +151,28 @@ impl BackMemtable {
         (self.chunks.len() as u32) << CHUNK_BITS | used as u32
     }
 
-    /// Prefetches the table entries that [`Self::set`] will read for several documents.
+    /// Prefetches the slots of the hash table that [`Self::add_state`] will read for several documents.
     pub fn prefetch(&self, hashes: impl Iterator<Item = u64>) {
-        for hash in hashes.map(short) {
+        for hash in hashes.map(hash_bits) {
             black_box(self.places.find(spread(hash), |(other, _)| *other == hash));
         }
     }
 
-    /// Prefetches the state at a place.
-    fn touch(&self, place: u32) {
+    /// Prefetches the record at a place.
+    fn prefetch_state(&self, place: u32) {
         let chunk = self.chunks.get(((place >> CHUNK_BITS) as usize).wrapping_sub(1));
         let at = (place & ((1 << CHUNK_BITS) - 1)) as usize;
         black_box(chunk.and_then(|chunk| chunk.get(at).copied()));
     }
 
+    /// Returns the state at a place.
     fn get(&self, place: u32) -> Option<BackState<'_>> {
         Some(read(&self.chunks, self.base, place)?.0)
     }
 
-    /// States of a document in all slices, newest first.
-    pub fn history(&self, hash: u64, id: &[u8]) -> impl Iterator<Item = BackState<'_>> {
-        let short = short(hash);
+    /// Returns the states of a document in all slices, newest first.
+    pub fn states_of(&self, hash: u64, id: &[u8]) -> impl Iterator<Item = BackState<'_>> {
+        let short = hash_bits(hash);
         let same = |(other, at): &(u32, u32)| {
             *other == short && self.get(*at).is_some_and(|state| state.id == id)
         };
@@ -179,12 +184,12 @@ impl BackMemtable {
         })
     }
 
-    /// Newest state of a document in a slice.
-    pub fn newest(&self, hash: u64, id: &[u8], slice: SliceNo) -> Option<BackState<'_>> {
-        self.history(hash, id).find(|state| state.slice == slice)
+    /// Returns the newest state of a document in a slice.
+    pub fn newest_state(&self, hash: u64, id: &[u8], slice: SliceNo) -> Option<BackState<'_>> {
+        self.states_of(hash, id).find(|state| state.slice == slice)
     }
 
-    /// All states with their places, in the order of arrival.
+    /// Returns all states with their places, in the order in which they were added.
     fn all(&self) -> impl Iterator<Item = (u32, BackState<'_>)> {
         (1..).zip(&self.chunks).flat_map(move |(chunk, bytes)| {
             let mut at = 0;
@@ -201,7 +206,7 @@ impl BackMemtable {
     pub fn sorted(&self) -> SortedStates<'_> {
         let mut shared: Option<&[u8]> = None;
         for (_, BackState { id, .. }) in self.all() {
-            let len = shared.map_or(id.len(), |shared| common(shared, id));
+            let len = shared.map_or(id.len(), |shared| common_prefix_len(shared, id));
             shared = Some(&id[..len]);
         }
         let skip = shared.map_or(0, <[u8]>::len);
@@ -221,18 +226,18 @@ impl BackMemtable {
         SortedStates { table: self, places, at: 0, batch: Vec::with_capacity(BATCH) }
     }
 
-    /// Appends the states of the newer table `newer` up to an epoch.
+    /// Appends the states of the newer table `newer`, up to and including an epoch.
     pub fn append(&mut self, newer: &Self, up_to: Epoch) {
         let states: Vec<_> = newer.sorted().filter(|state| state.epoch <= up_to).collect();
         for state in states.into_iter().rev() {
             let hash = xxhash_rust::xxh3::xxh3_64(state.id);
-            self.set(hash, state.id, state.slice, state.epoch, state.state);
+            self.add_state(hash, state.id, state.slice, state.epoch, state.state);
         }
     }
 }
 
-/// An iterator over the states of a table in order. The states are scattered in memory, so several
-/// are read at a time, which the processor loads in parallel.
+/// An iterator over the states of a memtable in order. The states are scattered in memory, so
+/// several are read at a time, which the processor loads in parallel.
 pub struct SortedStates<'a> {
     table: &'a BackMemtable,
     places: Vec<u32>,
@@ -248,14 +253,14 @@ impl<'a> Iterator for SortedStates<'a> {
         if self.batch.is_empty() {
             let end = self.places.len().min(self.at + BATCH);
             let next = &self.places[std::mem::replace(&mut self.at, end)..end];
-            next.iter().for_each(|place| self.table.touch(*place));
+            next.iter().for_each(|place| self.table.prefetch_state(*place));
             self.batch.extend(next.iter().rev().filter_map(|place| self.table.get(*place)));
         }
         self.batch.pop()
     }
 }
 
-/// Decodes the state at a place; also returns the length of its record.
+/// Decodes the state at a place. Also returns the length of its record.
 #[inline]
 fn read(chunks: &[Vec<u8>], base: Epoch, place: u32) -> Option<(BackState<'_>, usize)> {
     let chunk = chunks.get(((place >> CHUNK_BITS) as usize).checked_sub(1)?)?;
@@ -271,12 +276,13 @@ fn read(chunks: &[Vec<u8>], base: Epoch, place: u32) -> Option<(BackState<'_>, u
     Some((BackState { slice, id, epoch, state, before }, record.len() - rest.len()))
 }
 
-/// Spreads 32 bits over 64: the hash table uses the upper bits as tags and the lower bits as
-/// places.
+/// Spreads 32 bits over 64: the hash table uses the upper bits as tags and the lower bits as slot
+/// numbers.
 fn spread(short: u32) -> u64 {
     u64::from(short).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// Decodes an integer in LEB128, with a fast path for one byte.
 fn quick_varint(rest: &mut &[u8]) -> Option<u64> {
     let (first, tail) = rest.split_first()?;
     if *first < 0x80 {
@@ -296,7 +302,13 @@ mod tests {
     fn the_newest_state_is_found_and_all_come_out_sorted() {
         let mut table = BackMemtable::default();
         let mut set = |id: &str, slice: u16, epoch: u64, state: &[u8]| {
-            table.set(xxh3_64(id.as_bytes()), id.as_bytes(), SliceNo(slice), Epoch(epoch), state);
+            table.add_state(
+                xxh3_64(id.as_bytes()),
+                id.as_bytes(),
+                SliceNo(slice),
+                Epoch(epoch),
+                state,
+            );
         };
         for n in 0..20_000u64 {
             set(&format!("user{:06}", n * 7919 % 20_000), 1, 3 + n / 1000, &n.to_le_bytes());
@@ -304,11 +316,12 @@ mod tests {
         set("user000007", 1, 90, b"");
         set("user000007", 0, 91, &[7; CHUNK_BYTES + 1]);
         set("user000007", 1, 2, b"before the base");
-        let newest = |slice| table.newest(xxh3_64(b"user000007"), b"user000007", SliceNo(slice));
+        let newest =
+            |slice| table.newest_state(xxh3_64(b"user000007"), b"user000007", SliceNo(slice));
         assert_eq!(newest(0).map(|state| state.state.len()), Some(CHUNK_BYTES + 1));
         assert_eq!(newest(1).map(|state| state.epoch), Some(Epoch(2)));
         assert_eq!(newest(2), None);
-        assert_eq!(table.newest(xxh3_64(b"nobody"), b"nobody", SliceNo(1)), None);
+        assert_eq!(table.newest_state(xxh3_64(b"nobody"), b"nobody", SliceNo(1)), None);
         let sorted: Vec<_> = table
             .sorted()
             .map(|state| (state.slice, state.id, std::cmp::Reverse(state.epoch)))
@@ -317,7 +330,7 @@ mod tests {
         assert!(sorted.is_sorted());
         let mut kept = BackMemtable::default();
         kept.append(&table, Epoch(90));
-        let state = kept.newest(xxh3_64(b"user000007"), b"user000007", SliceNo(1));
+        let state = kept.newest_state(xxh3_64(b"user000007"), b"user000007", SliceNo(1));
         assert_eq!(state.map(|state| state.epoch), Some(Epoch(90)));
         assert_eq!(kept.states(), 20_002);
     }

@@ -1,4 +1,5 @@
-//! The state of one index on this node.
+//! The state of one index on this node: the writer's memory, the lists of fragments, the backfill
+//! of a build, and the load state.
 
 pub(crate) mod backfill;
 pub(crate) mod fragment_lists;

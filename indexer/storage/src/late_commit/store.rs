@@ -1,5 +1,5 @@
-//! The late-commit store of a node: keeps the changes of open transactions, and creates their own
-//! views.
+//! The late-commit store of a node: has the changes of open transactions, and creates the
+//! snapshots that show a transaction its changes.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,63 +10,69 @@ use proto::env::Env;
 use proto::model::ids::{BucketId, LocalIndexId, SliceNo, TransactionId, TransactionPlace};
 use proto::model::index::IndexInfo;
 use proto::plant::{self, Plant};
-use proto::rpc::mutation::TransactionBodies;
-use proto::rpc::scan::OwnView;
+use proto::rpc::mutation::UncommittedChanges;
+use proto::rpc::scan::UncommittedView;
 use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::files::data_files::DataFiles;
-use crate::late_commit::changes::own_view::OwnSnapshot;
+use crate::late_commit::changes::own_view::TransactionSnapshot;
 use crate::late_commit::changes::usage::{Limits, Usage};
 use crate::late_commit::transactions::buckets::{BucketTransactions, Buckets};
-use crate::late_commit::transactions::open::{GivenUp, OpenTransaction, TransactionPart};
+use crate::late_commit::transactions::open::{GivenUp, OpenTransaction, VisibleChanges};
 use crate::late_commit::transactions::spiller::Spiller;
 use crate::options::StoreOptions;
 use crate::read::snapshot::Snapshot;
 
-/// The longest time that a stream waits for room. If a spill takes longer, the disk is too slow for
-/// the stream.
+/// The longest time that a stream waits for free memory. If writing changes to disk takes longer,
+/// the disk is too slow for the stream.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// The open transactions of a node. The stream of each bucket changes those of the bucket, one message after another.
+/// The changes of a node's open transactions. The stream of each bucket adds changes to the
+/// transactions of the bucket, one message after another.
 pub struct LateCommitStore {
     pub(super) usage: Arc<Usage>,
     pub(super) buckets: Arc<Buckets>,
     pub(super) spiller: Arc<Spiller>,
-    /// The maximum of bytes that the cursors of one walk over spilled pieces use.
+    /// The maximum number of bytes that the cursors of one walk over changes on disk use.
     walk_bytes: usize,
     /// Locked while a commit is written ahead of its epoch.
     pub(super) preparing: Mutex<()>,
-    /// Incremented at each change of a transaction's place.
+    /// Incremented whenever a transaction gets more changes, is rolled back, or ends.
     changed: watch::Sender<u64>,
 }
 
-/// The figures of a node's late-commit store.
+/// Counters of a node's late-commit store, for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct LateCommitFigures {
-    /// Open transactions.
+pub struct LateCommitCounters {
+    /// Number of open transactions.
     pub open: u64,
-    /// Bytes of their changes in memory.
+    /// Size in memory of the transactions' changes, in bytes.
     pub bytes: u64,
-    /// Bytes of their changes on disk.
+    /// Size on disk of the transactions' changes, in bytes.
     pub disk_bytes: u64,
-    /// Pieces that were spilled since the process has started.
+    /// Number of times that changes of a transaction were written to disk since the process has
+    /// started.
     pub spilled: u64,
-    /// Transactions that were given up since the process has started. A transaction that a new
-    /// stream sends again may be counted again.
+    /// Number of transactions whose changes were dropped, because of a limit or a disk error,
+    /// since the process has started. A transaction that a new stream sends again may be counted
+    /// again.
     pub given_up: u64,
-    /// Transactions whose commit has entered the indexes from the store since the process has started.
+    /// Number of transactions whose rows were added to the indexes from the store at their commit,
+    /// since the process has started.
     pub entered: u64,
-    /// Transactions among these whose rows were written ahead of their epoch.
+    /// Number of those transactions in `entered` whose rows were written ahead of their epoch.
     pub entered_prepared: u64,
-    /// Commits that are being written ahead of their epoch, or wait for it.
+    /// Number of commits whose rows are being written ahead of their epoch, or were written and
+    /// wait for it.
     pub prepared: u64,
 }
 
-/// The error of a view whose place the node has not reached yet.
-pub fn not_there(own: OwnView) -> Error {
-    let OwnView { transaction, place } = own;
+/// Returns the error of a scan that needs changes of a transaction which the node has not received
+/// yet.
+pub fn place_not_reached(own: UncommittedView) -> Error {
+    let UncommittedView { transaction, place } = own;
     Error::unavailable(format!(
         "place {place} of transaction {transaction} is not on this node yet"
     ))
@@ -74,7 +80,8 @@ pub fn not_there(own: OwnView) -> Error {
 }
 
 impl LateCommitStore {
-    /// A store without transactions, which spills into the files of a node. `memory` counts its bytes in memory.
+    /// Creates a store without transactions, which writes changes to disk among the files of a
+    /// node. The counter `memory` receives its memory use in bytes.
     pub fn new(
         env: &Env,
         files: &Arc<DataFiles>,
@@ -92,35 +99,36 @@ impl LateCommitStore {
         Self { usage, buckets, spiller, walk_bytes, preparing: Mutex::default(), changed }
     }
 
-    /// Bytes of all transactions in memory.
+    /// Returns the memory use of all transactions, in bytes.
     pub fn bytes(&self) -> u64 {
         self.usage.memory_bytes()
     }
 
-    /// Returns the size of all transactions on disk, in bytes, including files that only a view
-    /// still reads.
+    /// Returns the size of all transactions on disk in bytes, including files that only an open
+    /// view still reads.
     pub fn disk_bytes(&self) -> u64 {
         self.usage.disk_bytes()
     }
 
-    /// The number of open transactions.
+    /// Returns the number of open transactions.
     pub fn open(&self) -> usize {
         self.buckets.lock().values().map(|bucket| bucket.open.len()).sum()
     }
 
-    /// The number of pieces that were spilled since the start.
+    /// Returns the number of times that changes were written to disk since the start.
     pub fn pieces_written(&self) -> u64 {
         self.usage.pieces.load(Ordering::Relaxed)
     }
 
-    /// The number of transactions that were given up since the start.
+    /// Returns the number of transactions whose changes were dropped, because of a limit or a disk
+    /// error, since the start.
     pub fn given_up(&self) -> u64 {
         self.usage.given_up.load(Ordering::Relaxed)
     }
 
-    /// The figures of the store.
-    pub fn figures(&self) -> LateCommitFigures {
-        LateCommitFigures {
+    /// Returns the counters of the store.
+    pub fn counters(&self) -> LateCommitCounters {
+        LateCommitCounters {
             open: self.open() as u64,
             bytes: self.bytes(),
             disk_bytes: self.disk_bytes(),
@@ -132,9 +140,9 @@ impl LateCommitStore {
         }
     }
 
-    /// Drops the transactions and indexes of a bucket, because a new stream will send them again,
-    /// or the bucket is rolled back.
-    pub fn forget(&self, bucket: BucketId) {
+    /// Drops the transactions of a bucket and its list of indexes, because a new stream will send
+    /// them again, or the bucket is rolled back.
+    pub fn drop_transactions(&self, bucket: BucketId) {
         let forgotten = {
             let mut buckets = self.buckets.lock();
             let of = buckets.entry(bucket).or_default();
@@ -142,7 +150,7 @@ impl LateCommitStore {
             of.void_preparations();
             (std::mem::take(&mut of.open), std::mem::take(&mut of.committed))
         };
-        self.spiller.dispose(forgotten);
+        self.spiller.drop_off_thread(forgotten);
     }
 
     /// Drops all data of a bucket, including the list of ended transactions: the node no longer
@@ -150,13 +158,13 @@ impl LateCommitStore {
     pub fn drop_bucket(&self, bucket: BucketId) {
         let dropped = self.buckets.lock().remove(&bucket);
         dropped.iter().for_each(BucketTransactions::void_preparations);
-        self.spiller.dispose(dropped);
+        self.spiller.drop_off_thread(dropped);
     }
 
-    /// Records that the bucket's stream carries these slices of an index from now on. If a slice is
-    /// new, the stored changes of open transactions lack it: they are dropped, and the stream sends
-    /// them again.
-    pub fn join(&self, info: &Arc<IndexInfo>, slices: BTreeSet<SliceNo>) {
+    /// Records that the bucket's stream carries these slices of an index from now on. The stored
+    /// changes of open transactions lack a new slice: if there is one, all are dropped, and the
+    /// stream sends them again.
+    pub fn carry_index(&self, info: &Arc<IndexInfo>, slices: BTreeSet<SliceNo>) {
         let forgotten = {
             let mut buckets = self.buckets.lock();
             let bucket = buckets.entry(info.bucket).or_default();
@@ -168,11 +176,12 @@ impl LateCommitStore {
                 std::mem::take(&mut bucket.open)
             })
         };
-        self.spiller.dispose(forgotten);
+        self.spiller.drop_off_thread(forgotten);
     }
 
-    /// Records that the stream of a bucket does not carry an index any more.
-    pub fn leave(&self, bucket: BucketId, index: LocalIndexId) {
+    /// Records that the stream of a bucket no longer carries an index, and drops the transactions'
+    /// changes in this index.
+    pub fn stop_carrying_index(&self, bucket: BucketId, index: LocalIndexId) {
         let open: Vec<_> = {
             let mut buckets = self.buckets.lock();
             let Some(of) = buckets.get_mut(&bucket) else { return };
@@ -180,37 +189,39 @@ impl LateCommitStore {
             of.open.values().chain(of.committed.values()).cloned().collect()
         };
         let parts: Vec<_> =
-            open.iter().filter_map(|transaction| transaction.leave(index)).collect();
+            open.iter().filter_map(|transaction| transaction.remove_index(index)).collect();
         // The rows that were written ahead are in files of the index.
-        open.iter().for_each(|transaction| transaction.preparation().void());
-        self.spiller.dispose(parts);
+        open.iter().for_each(|transaction| transaction.preparation().invalidate());
+        self.spiller.drop_off_thread(parts);
     }
 
-    /// Waits, for at most `WAIT_MAX`, until changes of `bytes` bytes fit in memory; a running
-    /// spill may free memory.
-    pub async fn room(&self, bytes: u64) {
-        self.spiller.room(bytes, WAIT_MAX).await;
+    /// Waits, for at most `WAIT_MAX`, until changes of `bytes` bytes fit in memory. Writing other
+    /// changes to disk may free memory meanwhile.
+    pub async fn wait_for_memory(&self, bytes: u64) {
+        self.spiller.wait_for_memory(bytes, WAIT_MAX).await;
     }
 
-    /// Takes changes of a transaction. Changes from place zero restart the transaction; others must continue at its place, or the error is
-    /// `DropData`. After an error the transaction is forgotten. Reads files if some changes are on disk.
-    pub fn bodies(&self, bucket: BucketId, bodies: &TransactionBodies) -> Result<()> {
+    /// Adds changes to a transaction. Changes from place zero restart the transaction. Others must
+    /// continue after its last change, or the error is `DropData`. After an error the transaction
+    /// is removed from the store. Reads files if some changes are on disk.
+    pub fn add_changes(&self, bucket: BucketId, bodies: &UncommittedChanges) -> Result<()> {
         let id = bodies.transaction;
         let (transaction, indexes, before) = {
             let mut buckets = self.buckets.lock();
-            let of = buckets.get_mut(&bucket).ok_or_else(|| not_here(bodies))?;
+            let of = buckets.get_mut(&bucket).ok_or_else(|| unknown_transaction(bodies))?;
             let before = (bodies.from == TransactionPlace(0))
                 .then(|| of.begin(id, OpenTransaction::new(id, Arc::clone(&self.usage))));
-            let transaction = of.open.get(&id).cloned().ok_or_else(|| not_here(bodies))?;
+            let transaction =
+                of.open.get(&id).cloned().ok_or_else(|| unknown_transaction(bodies))?;
             let infos = of.indexes.iter().map(|(index, (info, _))| (*index, Arc::clone(info)));
             (transaction, infos.collect(), before)
         };
-        self.spiller.dispose(before);
+        self.spiller.drop_off_thread(before);
         // Without the lock, which views take.
-        self.make_room(&transaction, bodies.body.len() as u64);
-        let taken = transaction.take(bodies, &indexes);
+        self.free_memory(&transaction, bodies.body.len() as u64);
+        let taken = transaction.add_changes(bodies, &indexes);
         if taken.is_err() {
-            self.spiller.dispose(self.buckets.remove(bucket, id));
+            self.spiller.drop_off_thread(self.buckets.remove(bucket, id));
         }
         drop(transaction);
         self.changed.send_modify(|count| *count += 1);
@@ -218,61 +229,73 @@ impl LateCommitStore {
         taken
     }
 
-    /// Gives up transactions until `bytes` bytes fit, if the wait in [`Self::room`] was not enough.
-    fn make_room(&self, transaction: &OpenTransaction, bytes: u64) {
+    /// Drops the changes of transactions until `bytes` more bytes fit in memory, if the wait in
+    /// [`Self::room`] was not enough.
+    fn free_memory(&self, transaction: &OpenTransaction, bytes: u64) {
         if bytes > self.spiller.limits().memory_bytes {
             // No part of it is being written, and no other transaction makes room for it.
             transaction.give_up(GivenUp::Memory);
             return;
         }
-        while !self.spiller.has_room(bytes) && self.spiller.give_up_largest(GivenUp::Memory) {}
+        while !self.spiller.has_memory_for(bytes) && self.spiller.give_up_largest(GivenUp::Memory) {
+        }
     }
 
-    /// Rolls a transaction back to an earlier place. Does nothing if the transaction is not in the
-    /// store.
-    pub fn back_to(&self, bucket: BucketId, id: TransactionId, to: TransactionPlace) -> Result<()> {
+    /// Undoes the changes of a transaction after the place `to`. Does nothing if the transaction
+    /// is not in the store.
+    pub fn roll_back(
+        &self,
+        bucket: BucketId,
+        id: TransactionId,
+        to: TransactionPlace,
+    ) -> Result<()> {
         let transaction = self.buckets.get(bucket, id);
-        let back = transaction.map_or(Ok(()), |transaction| transaction.go_back(to));
+        let back = transaction.map_or(Ok(()), |transaction| transaction.roll_back(to));
         if back.is_err() {
-            self.spiller.dispose(self.buckets.remove(bucket, id));
+            self.spiller.drop_off_thread(self.buckets.remove(bucket, id));
         }
         self.changed.send_modify(|count| *count += 1);
         back
     }
 
-    /// Drops transactions that have ended.
-    pub fn end(&self, bucket: BucketId, transactions: &[TransactionId]) {
+    /// Removes transactions that have ended.
+    pub fn end_transactions(&self, bucket: BucketId, transactions: &[TransactionId]) {
         let ended = self.buckets.lock().get_mut(&bucket).map(|of| of.end(transactions));
-        self.spiller.dispose(ended);
+        self.spiller.drop_off_thread(ended);
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Returns true if the node has reached the place of a view. `SnapshotTooOld` if the
-    /// transaction has ended or was rolled back before that place.
-    fn has_come_to(&self, bucket: BucketId, own: OwnView) -> Result<bool> {
+    /// Returns true if the node has the transaction's changes up to the place of `own`.
+    /// `SnapshotTooOld` if the transaction has ended, or if a rollback has undone the change at
+    /// that place.
+    fn has_reached(&self, bucket: BucketId, own: UncommittedView) -> Result<bool> {
         if own.place == TransactionPlace(0) {
             return Ok(true);
         }
         let buckets = self.buckets.lock();
         let Some(of) = buckets.get(&bucket) else { return Ok(false) };
         let Some(transaction) = of.find(own)? else { return Ok(false) };
-        Ok(!matches!(transaction.seen(own, None)?, TransactionPart::NotYet))
+        Ok(!matches!(transaction.changes_for_view(own, None)?, VisibleChanges::NotYet))
     }
 
-    /// Waits until the node has reached the place of a view, also if the transaction is not in the
-    /// store yet.
-    pub async fn wait(&self, bucket: BucketId, own: OwnView) -> Result<()> {
+    /// Waits until the node has a transaction's changes up to the place of `own`, also if the
+    /// transaction is not in the store yet.
+    pub async fn wait(&self, bucket: BucketId, own: UncommittedView) -> Result<()> {
         let mut changed = self.changed.subscribe();
-        while !self.has_come_to(bucket, own)? {
+        while !self.has_reached(bucket, own)? {
             changed.changed().await.map_err(|_| Error::unavailable("the indexer stops"))?;
         }
         Ok(())
     }
 
-    /// Returns a snapshot that merges a transaction's rows, as of the view's place, over `base`.
-    /// `Unavailable` if the node has not reached the place, `OverLimit` if the transaction was
-    /// given up.
-    pub fn own_view(&self, base: Arc<dyn Snapshot>, own: OwnView) -> Result<Arc<dyn Snapshot>> {
+    /// Returns a snapshot that merges a transaction's rows, up to the place of `own`, over `base`.
+    /// `Unavailable` if the node lacks some of these changes, `OverLimit` if the transaction's
+    /// changes were dropped because of a limit or a disk error.
+    pub fn transaction_snapshot(
+        &self,
+        base: Arc<dyn Snapshot>,
+        own: UncommittedView,
+    ) -> Result<Arc<dyn Snapshot>> {
         if own.place == TransactionPlace(0) {
             return Ok(base);
         }
@@ -281,22 +304,22 @@ impl LateCommitStore {
             let buckets = self.buckets.lock();
             let of = buckets.get(&bucket).filter(|of| of.indexes.contains_key(&index));
             let found = of.map(|of| of.find(own)).transpose()?.flatten();
-            Arc::clone(found.ok_or_else(|| not_there(own))?)
+            Arc::clone(found.ok_or_else(|| place_not_reached(own))?)
         };
-        match transaction.seen(own, Some(index))? {
-            TransactionPart::NotYet => Err(not_there(own)),
-            TransactionPart::GivenUp(why) => Err(self.was_given_up(own.transaction, why)),
-            TransactionPart::Part(None) => Ok(base),
-            TransactionPart::Part(Some(part)) => {
+        match transaction.changes_for_view(own, Some(index))? {
+            VisibleChanges::NotYet => Err(place_not_reached(own)),
+            VisibleChanges::GivenUp(why) => Err(self.given_up_error(own.transaction, why)),
+            VisibleChanges::Part(None) => Ok(base),
+            VisibleChanges::Part(Some(part)) => {
                 let behind = u64::from(plant::is(Plant::OwnViewBehind));
                 let place = TransactionPlace(own.place.0 - behind);
-                Ok(Arc::new(OwnSnapshot::new(base, part, place, self.walk_bytes)))
+                Ok(Arc::new(TransactionSnapshot::new(base, part, place, self.walk_bytes)))
             }
         }
     }
 
-    /// The error of a view of a transaction that was given up.
-    fn was_given_up(&self, transaction: TransactionId, why: GivenUp) -> Error {
+    /// Returns the error of a scan whose transaction's changes were dropped for the reason `why`.
+    fn given_up_error(&self, transaction: TransactionId, why: GivenUp) -> Error {
         let Limits { memory_bytes, disk_bytes } = self.spiller.limits();
         let (cause, hint) = match why {
             GivenUp::Memory => (
@@ -319,9 +342,9 @@ impl LateCommitStore {
     }
 }
 
-/// The error of changes that continue a transaction which is not in the store.
-fn not_here(bodies: &TransactionBodies) -> Error {
-    let TransactionBodies { transaction, from, .. } = bodies;
+/// Returns the error of changes that continue a transaction which is not in the store.
+fn unknown_transaction(bodies: &UncommittedChanges) -> Error {
+    let UncommittedChanges { transaction, from, .. } = bodies;
     let text = format!("the changes of transaction {transaction} up to place {from} are not here");
     Error::new(ErrorCode::DropData, text)
 }

@@ -30,7 +30,7 @@ async fn store_in_memory(memory_bytes: u64) -> StorageEngine {
 }
 
 /// Returns changes of the documents `from..to`, each with one entry.
-fn documents(transaction: u64, from: u64, to: u64) -> TransactionBodies {
+fn documents(transaction: u64, from: u64, to: u64) -> UncommittedChanges {
     let ids: Vec<String> = (from..to).map(|n| format!("document {n}")).collect();
     let state = State::from([((1, 1), 1)]);
     let changes = (1..).zip(&ids).map(|(at, id)| (at, id.as_str(), &state));
@@ -39,7 +39,7 @@ fn documents(transaction: u64, from: u64, to: u64) -> TransactionBodies {
 
 /// Returns the number of rows that a transaction's view has over epoch 1.
 fn count(store: &StorageEngine, transaction: u64, place: u64) -> Result<u64> {
-    let snapshot = store.snapshot_with_own(BY_ID, Epoch(1), Some(own(transaction, place)))?;
+    let snapshot = store.snapshot_of_transaction(BY_ID, Epoch(1), Some(own(transaction, place)))?;
     let slices: Vec<SliceNo> = (0..SLICES).map(SliceNo).collect();
     Ok(snapshot.rows(&slices, &KeyRange::all(), false, false)?.count(u64::MAX)?.rows)
 }
@@ -53,23 +53,23 @@ async fn changes_that_do_not_continue_are_refused() {
     let store = store(64 << 20).await;
     let late = store.late_commit();
     let drop_data = Some(ErrorCode::DropData);
-    assert_eq!(code(late.bodies(BUCKET, &documents(1, 3, 5))), drop_data, "nothing is here");
-    late.bodies(BUCKET, &documents(1, 0, 5)).unwrap();
-    late.bodies(BUCKET, &documents(1, 5, 7)).unwrap();
+    assert_eq!(code(late.add_changes(BUCKET, &documents(1, 3, 5))), drop_data, "nothing is here");
+    late.add_changes(BUCKET, &documents(1, 0, 5)).unwrap();
+    late.add_changes(BUCKET, &documents(1, 5, 7)).unwrap();
     assert_eq!(count(&store, 1, 7), Ok(7));
-    late.bodies(BUCKET, &documents(1, 0, 2)).unwrap();
+    late.add_changes(BUCKET, &documents(1, 0, 2)).unwrap();
     assert_eq!(count(&store, 1, 2), Ok(2), "a beginning replaces what was there");
-    assert_eq!(code(late.bodies(BUCKET, &documents(1, 3, 5))), drop_data);
+    assert_eq!(code(late.add_changes(BUCKET, &documents(1, 3, 5))), drop_data);
     assert_eq!(code(count(&store, 1, 2)), Some(ErrorCode::Unavailable), "forgotten after an error");
-    late.bodies(BUCKET, &documents(1, 0, 4)).unwrap();
-    let back = |to| late.back_to(BUCKET, TransactionId(1), TransactionPlace(to));
+    late.add_changes(BUCKET, &documents(1, 0, 4)).unwrap();
+    let back = |to| late.roll_back(BUCKET, TransactionId(1), TransactionPlace(to));
     back(2).unwrap();
     assert_eq!(code(count(&store, 1, 3)), Some(ErrorCode::SnapshotTooOld), "it was rolled back");
     assert_eq!(count(&store, 1, 2), Ok(2));
     assert_eq!(code(back(3)), drop_data);
     let mut torn = documents(1, 0, 4);
     torn.body.truncate(torn.body.len() - 1);
-    assert!(late.bodies(BUCKET, &torn).is_err());
+    assert!(late.add_changes(BUCKET, &torn).is_err());
     assert_eq!((late.open(), late.bytes()), (0, 0));
 }
 
@@ -77,12 +77,12 @@ async fn changes_that_do_not_continue_are_refused() {
 async fn a_transaction_that_is_too_large_is_given_up_alone() {
     let store = store_in_memory(8 << 20).await;
     let late = store.late_commit();
-    late.bodies(BUCKET, &documents(1, 0, 100)).unwrap();
+    late.add_changes(BUCKET, &documents(1, 0, 100)).unwrap();
     let (before, limit) = (late.bytes(), 1 << 20);
     assert!(before > 0 && store.memory_bytes() >= before);
     let mut place = 0;
     while count(&store, 2, place).is_ok() {
-        late.bodies(BUCKET, &documents(2, place, place + 500)).unwrap();
+        late.add_changes(BUCKET, &documents(2, place, place + 500)).unwrap();
         place += 500;
         assert!(late.bytes() <= limit && place < 100_000, "{} bytes at {place}", late.bytes());
     }
@@ -92,24 +92,24 @@ async fn a_transaction_that_is_too_large_is_given_up_alone() {
     assert!(error.message.contains("1048576 bytes") && hint.contains("memory_mb"), "{error:?}");
     assert!(late.bytes() < before + 4096, "its rows are dropped");
     // It continues without rows, without an effect on others.
-    late.bodies(BUCKET, &documents(2, place, place + 10)).unwrap();
-    let back = |to| late.back_to(BUCKET, TransactionId(2), TransactionPlace(to));
+    late.add_changes(BUCKET, &documents(2, place, place + 10)).unwrap();
+    let back = |to| late.roll_back(BUCKET, TransactionId(2), TransactionPlace(to));
     back(place).unwrap();
     assert_eq!(code(count(&store, 2, place)), Some(ErrorCode::OverLimit));
     assert_eq!(count(&store, 1, 100), Ok(100));
-    late.bodies(BUCKET, &documents(1, 100, 110)).unwrap();
+    late.add_changes(BUCKET, &documents(1, 100, 110)).unwrap();
     assert_eq!(count(&store, 1, 110), Ok(110));
     // The rows and states of a message can exceed the limit although its bytes do not.
     let large = documents(4, 0, 12_000);
     assert!((large.body.len() as u64) < limit - late.bytes());
-    late.bodies(BUCKET, &large).unwrap();
+    late.add_changes(BUCKET, &large).unwrap();
     assert!(late.bytes() <= limit);
     assert_eq!(code(count(&store, 4, 12_000)), Some(ErrorCode::OverLimit));
     // A message that alone is too large is not even worked on.
-    late.bodies(BUCKET, &documents(3, 0, 60_000)).unwrap();
+    late.add_changes(BUCKET, &documents(3, 0, 60_000)).unwrap();
     assert_eq!(code(count(&store, 3, 60_000)), Some(ErrorCode::OverLimit));
     assert_eq!((late.given_up(), late.pieces_written(), late.disk_bytes()), (3, 0, 0));
-    late.end(BUCKET, &[1, 2, 3, 4].map(TransactionId));
+    late.end_transactions(BUCKET, &[1, 2, 3, 4].map(TransactionId));
     assert_eq!((late.open(), late.bytes()), (0, 0));
 }
 
@@ -117,17 +117,17 @@ async fn a_transaction_that_is_too_large_is_given_up_alone() {
 async fn the_largest_transaction_is_given_up_and_not_the_one_that_writes() {
     let store = store_in_memory(8 << 20).await;
     let late = store.late_commit();
-    late.bodies(BUCKET, &documents(1, 0, 100)).unwrap();
-    late.bodies(BUCKET, &documents(2, 0, 3_000)).unwrap();
+    late.add_changes(BUCKET, &documents(1, 0, 100)).unwrap();
+    late.add_changes(BUCKET, &documents(2, 0, 3_000)).unwrap();
     let mut place = 0;
     while late.given_up() == 0 {
-        late.bodies(BUCKET, &documents(3, place, place + 100)).unwrap();
+        late.add_changes(BUCKET, &documents(3, place, place + 100)).unwrap();
         place += 100;
     }
     assert!(place < 3_000, "{place}");
     assert_eq!(code(count(&store, 2, 3_000)), Some(ErrorCode::OverLimit));
     assert_eq!((count(&store, 1, 100), count(&store, 3, place)), (Ok(100), Ok(place)));
-    late.end(BUCKET, &[1, 2, 3].map(TransactionId));
+    late.end_transactions(BUCKET, &[1, 2, 3].map(TransactionId));
     assert_drained(&store);
 }
 
@@ -137,24 +137,24 @@ async fn ended_transactions_are_remembered_until_their_bucket_is_dropped() {
     let late = store.late_commit();
     let ended = || late.buckets.lock().get(&BUCKET).map(BucketTransactions::ended);
     for id in 1..2_000 {
-        late.end(BUCKET, &[TransactionId(id)]);
+        late.end_transactions(BUCKET, &[TransactionId(id)]);
     }
-    late.forget(BUCKET);
+    late.drop_transactions(BUCKET);
     assert_eq!(ended(), Some(1 << 10), "a new stream knows nothing of them");
     late.drop_bucket(BUCKET);
     assert_eq!(ended(), None);
     // An operation that was in progress then has no effect any more.
-    late.end(BUCKET, &[TransactionId(1)]);
-    assert_eq!(code(late.bodies(BUCKET, &documents(1, 0, 5))), Some(ErrorCode::DropData));
+    late.end_transactions(BUCKET, &[TransactionId(1)]);
+    assert_eq!(code(late.add_changes(BUCKET, &documents(1, 0, 5))), Some(ErrorCode::DropData));
     assert_eq!((ended(), late.open(), late.bytes()), (None, 0, 0));
 }
 
 #[tokio::test]
-async fn a_view_waits_for_its_place_and_no_longer_than_its_transaction() {
+async fn a_view_waits_for_its_changes() {
     let store = Arc::new(store(64 << 20).await);
     let wait = |place| {
         let store = Arc::clone(&store);
-        async move { store.wait_for_own(BUCKET, own(1, place)).await }
+        async move { store.wait_for_transaction(BUCKET, own(1, place)).await }
     };
     let soon = |waiting| tokio::time::timeout(Duration::from_secs(30), waiting);
     let not_yet =
@@ -163,18 +163,18 @@ async fn a_view_waits_for_its_place_and_no_longer_than_its_transaction() {
     assert!(not_yet(3).await, "the transaction is not known yet");
     let (waited, ()) = tokio::join!(soon(wait(3)), async {
         tokio::task::yield_now().await;
-        store.late_commit().bodies(BUCKET, &documents(1, 0, 2)).unwrap();
+        store.late_commit().add_changes(BUCKET, &documents(1, 0, 2)).unwrap();
         tokio::task::yield_now().await;
-        store.late_commit().bodies(BUCKET, &documents(1, 2, 4)).unwrap();
+        store.late_commit().add_changes(BUCKET, &documents(1, 2, 4)).unwrap();
     });
     waited.unwrap().unwrap();
     assert_eq!(count(&store, 1, 3), Ok(3));
     // A new stream sends it again.
-    store.late_commit().forget(BUCKET);
+    store.late_commit().drop_transactions(BUCKET);
     assert!(not_yet(3).await);
     let (waited, ()) = tokio::join!(soon(wait(3)), async {
         tokio::task::yield_now().await;
-        store.late_commit().end(BUCKET, &[TransactionId(1)]);
+        store.late_commit().end_transactions(BUCKET, &[TransactionId(1)]);
     });
     assert_eq!(code(waited.unwrap()), Some(ErrorCode::SnapshotTooOld), "the transaction has ended");
 }
@@ -185,20 +185,20 @@ async fn an_index_that_gains_slices_lacks_them_until_the_stream_has_brought_them
     let late = store.late_commit();
     let join = |slices: &[u16]| {
         let slices: BTreeSet<SliceNo> = slices.iter().copied().map(SliceNo).collect();
-        late.join(&info(BY_ID), slices);
+        late.carry_index(&info(BY_ID), slices);
     };
-    late.bodies(BUCKET, &documents(1, 0, 5)).unwrap();
+    late.add_changes(BUCKET, &documents(1, 0, 5)).unwrap();
     join(&[0, 1, 2]);
     join(&[0, 1]);
     assert_eq!(count(&store, 1, 5), Ok(5), "it has gained nothing");
     join(&[0, 1, 2]);
     assert_eq!(code(count(&store, 1, 5)), Some(ErrorCode::Unavailable));
-    late.bodies(BUCKET, &documents(1, 0, 5)).unwrap();
+    late.add_changes(BUCKET, &documents(1, 0, 5)).unwrap();
     assert_eq!(count(&store, 1, 5), Ok(5));
-    late.leave(BUCKET, BY_ID);
+    late.stop_carrying_index(BUCKET, BY_ID);
     assert_eq!(code(count(&store, 1, 5)), Some(ErrorCode::Unavailable), "the stream lacks it");
     let before = late.bytes();
-    late.forget(BUCKET);
+    late.drop_transactions(BUCKET);
     assert!(before > 0 && late.bytes() == 0);
 }
 
@@ -206,11 +206,11 @@ async fn an_index_that_gains_slices_lacks_them_until_the_stream_has_brought_them
 async fn small_messages_leave_few_runs() {
     let store = store(64 << 20).await;
     for place in 0..300 {
-        store.late_commit().bodies(BUCKET, &documents(1, place, place + 1)).unwrap();
+        store.late_commit().add_changes(BUCKET, &documents(1, place, place + 1)).unwrap();
     }
     let slices: Vec<SliceNo> = (0..SLICES).map(SliceNo).collect();
     let base = store.snapshot(BY_ID, Epoch(1)).unwrap();
-    let view = store.late_commit().own_view(Arc::clone(&base), own(1, 300)).unwrap();
+    let view = store.late_commit().transaction_snapshot(Arc::clone(&base), own(1, 300)).unwrap();
     let runs = (view.cursors(&slices, false) - base.cursors(&slices, false)) / slices.len();
     assert!(runs < 16, "{runs} runs");
     assert_eq!(count(&store, 1, 299), Ok(299));

@@ -1,4 +1,5 @@
-//! The commit log, as callers see it.
+//! The commit log of a node: appends records, and tells its callers up to which record the log is
+//! durable.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,7 @@ use crate::log::writer::LogWriter;
 /// instead of filling the memory.
 pub(super) const PENDING_BYTES_MAX: usize = 64 << 20;
 
-/// The remedy that errors of a damaged indexer log recommend.
+/// The advice in errors about a damaged log of an indexer.
 const HINT: &str =
     "restore the file, or remove the node's data directory: the slices are then rebuilt";
 
@@ -51,7 +52,7 @@ impl CommitLog {
             random: &*env.random,
             hint: HINT,
         };
-        let found = recovery.run(&mut |record| replay(record.end, record.payload))?;
+        let found = recovery.open_log(&mut |record| replay(record.end, record.payload))?;
         let shared = Arc::new(LogState {
             env: env.clone(),
             dir: dir.to_path_buf(),
@@ -75,14 +76,15 @@ impl CommitLog {
         Ok(Self { shared, _writer: env.spawn_service("commit-log", writer.run()) })
     }
 
-    /// Appends a record and returns the LSN of its end; waits while too many bytes are pending. The
-    /// record is durable once [`Self::durable`] reaches that LSN. `OverLimit` if the record is too
-    /// long.
+    /// Appends a record and returns the LSN of its end. Waits while too many bytes are pending.
+    /// The record is durable once [`Self::durable`] reaches that LSN. `OverLimit` if the record is
+    /// too long.
     pub async fn append(&self, payload: &[u8]) -> Result<Lsn> {
         self.append_parts(&[payload]).await
     }
 
-    /// Like [`Self::append`], for a payload in parts; each part is copied once.
+    /// Appends a record like [`Self::append`]. Its payload is the concatenation of `parts`; each
+    /// part is copied once.
     pub async fn append_parts(&self, parts: &[&[u8]]) -> Result<Lsn> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         let most = self.shared.record_bytes_max;
@@ -109,18 +111,18 @@ impl CommitLog {
         }
     }
 
-    /// LSN of the end of the last record or mark.
+    /// Returns the LSN of the end of the last record or mark (a record without payload).
     pub fn end(&self) -> Lsn {
         self.shared.pending().end
     }
 
-    /// Bytes of records that wait to be written.
+    /// Returns the number of bytes of records that wait to be written.
     pub fn pending_bytes(&self) -> u64 {
         self.shared.pending().bytes.len() as u64
     }
 
-    /// Returns a watch of the position up to which the log is durable. A watch does not cause a
-    /// sync, see [`crate::log::SyncPolicy::OnDemand`].
+    /// Returns a receiver of the position up to which the log is durable. The receiver does not
+    /// cause a sync, see [`crate::log::SyncPolicy::OnDemand`].
     pub fn durable(&self) -> watch::Receiver<DurableEnd> {
         self.shared.durable.subscribe()
     }
@@ -155,9 +157,9 @@ impl CommitLog {
         self.shared.segments.release(&*self.shared.env.fs, &self.shared.dir, lsn)
     }
 
-    /// Bytes of the segments that were not released.
-    pub fn held_bytes(&self) -> u64 {
-        self.shared.segments.held_bytes(self.end())
+    /// Returns the size in bytes of the segments that were not released.
+    pub fn retained_bytes(&self) -> u64 {
+        self.shared.segments.retained_bytes(self.end())
     }
 }
 

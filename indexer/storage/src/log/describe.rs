@@ -6,7 +6,7 @@ use proto::env::{Env, FileSystem, OpenMode};
 use proto::{Error, Result};
 use serde::Serialize;
 
-use crate::log::chain::Chain;
+use crate::log::chain::LogChecksum;
 use crate::log::format::{RecordHeader, SEGMENT_HEADER_BYTES, SegmentHead};
 use crate::log::lsn::Lsn;
 use crate::log::reader::{FoundRecord, SegmentReader, read_head};
@@ -34,45 +34,45 @@ pub struct RecordInfo {
     pub bytes: u64,
     /// The LSN in the header up to which the log was durable when the record was written.
     pub durable: Option<Lsn>,
-    /// True for a mark, which has no payload and only records the durable end of the log.
+    /// True for a mark: a record without payload, which only says up to where the log is durable.
     pub mark: bool,
     /// Condition of the record.
     pub state: RecordState,
 }
 
-/// A segment as a whole.
+/// The description of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SegmentInfo {
     /// LSN of the segment's beginning.
     pub base: Lsn,
     /// Random id of the log.
     pub log_id: u64,
-    /// The chain over all earlier segments.
+    /// Checksum over all earlier segments (see `log/chain.rs`).
     pub chain: u32,
     /// LSN of the end of the last record.
     pub end: Lsn,
-    /// Bytes of zeros after the last record, which the next records overwrite. Only the last
-    /// segment has them.
+    /// Number of zero bytes after the last record, which the next records overwrite. Only the last
+    /// segment has such preallocated space.
     pub room_bytes: u64,
-    /// The chain that the next segment must have; `None` if this segment is damaged.
+    /// The value of `chain` that the next segment must have; `None` if this segment is damaged.
     pub chain_end: Option<u32>,
-    /// Number of valid records, without marks.
+    /// Number of valid records that have a payload; marks do not count.
     pub records: u64,
-    /// Bytes of their payloads.
+    /// Total size of the valid records' payloads, in bytes.
     pub payload_bytes: u64,
     /// Number of damaged ranges. After a crash the end of the last segment may be damaged; opening
-    /// the log cuts it off.
+    /// the log removes this end.
     pub damaged: u64,
 }
 
 impl SegmentInfo {
-    /// Bytes of the file up to the end of the last record.
+    /// Returns the number of bytes of the file up to the end of the last record.
     pub fn used_bytes(&self) -> u64 {
         self.end - self.base + SEGMENT_HEADER_BYTES as u64
     }
 
-    /// Returns the reason why this segment cannot follow `before`, apart from their positions;
-    /// `None` if it can.
+    /// Returns the reason why this segment cannot follow the segment `before`, apart from their
+    /// positions; `None` if it can.
     pub fn contradiction(&self, before: &Self) -> Option<&'static str> {
         if self.log_id != before.log_id {
             return Some("offset 0: the segment belongs to another log than the segment before it");
@@ -87,12 +87,13 @@ impl SegmentInfo {
 /// Passes each record of a segment file to `each`, also after damage, and returns a summary.
 /// Blocks the thread.
 pub fn describe(env: &Env, path: &Path, each: &mut dyn FnMut(&RecordInfo)) -> Result<SegmentInfo> {
-    scan(&*env.fs, path, &mut |record, _| each(record))
+    scan_segment(&*env.fs, path, &mut |record, _| each(record))
 }
 
-/// Like [`describe`], and also passes the payload of each record, which is empty unless the record
-/// is valid. Uses as much memory as the longest record takes.
-pub fn scan(
+/// Describes a segment like [`describe`], and also passes the payload of each record to `each`.
+/// The payload is empty unless the record is valid. Uses as much memory as the longest record
+/// takes.
+pub fn scan_segment(
     fs: &dyn FileSystem,
     path: &Path,
     each: &mut dyn FnMut(&RecordInfo, &[u8]),
@@ -103,7 +104,7 @@ pub fn scan(
         let head = read_head(&*file)?;
         let SegmentHead { base, log_id, chain } = head;
         let mut reader = SegmentReader::new(file, base)?;
-        let mut walked = RecordWalk { at: base, chain: Some(Chain::behind_header(&head)) };
+        let mut walked = RecordWalk { at: base, chain: Some(LogChecksum::after_header(&head)) };
         let end = reader.end();
         let mut sum = SegmentInfo {
             base,
@@ -133,13 +134,13 @@ pub fn scan(
                 break;
             }
         }
-        sum.chain_end = walked.chain.map(Chain::value);
+        sum.chain_end = walked.chain.map(LogChecksum::value);
         Ok(sum)
     };
     walk().map_err(reading)
 }
 
-/// The id of the log that a segment file belongs to.
+/// Returns the id of the log that a segment file belongs to.
 pub fn segment_log_id(fs: &dyn FileSystem, path: &Path) -> Result<u64> {
     let head =
         fs.open(path, OpenMode::Read).map_err(Error::from).and_then(|file| read_head(&*file));
@@ -149,13 +150,14 @@ pub fn segment_log_id(fs: &dyn FileSystem, path: &Path) -> Result<u64> {
 /// A walk over the records of a segment.
 struct RecordWalk {
     at: Lsn,
-    /// The chain up to the present position; `None` after damage.
-    chain: Option<Chain>,
+    /// The checksum over the log up to the present position (see `log/chain.rs`); `None` after
+    /// damage.
+    chain: Option<LogChecksum>,
 }
 
 impl RecordWalk {
-    /// Describes the record at the present position, and advances to the next one. Returns false if
-    /// only preallocated space follows.
+    /// Describes the record or the damaged range at the present position, and advances past it.
+    /// Returns false if only preallocated space follows.
     fn next_record(
         &mut self,
         reader: &mut SegmentReader,
@@ -174,7 +176,7 @@ impl RecordWalk {
         match reader.read(lsn)? {
             FoundRecord::Record(header, payload) => {
                 each(&of(&header, RecordState::Ok), payload);
-                self.chain = self.chain.map(|chain| chain.with(header.checksum(lsn)));
+                self.chain = self.chain.map(|chain| chain.with_header(header.checksum(lsn)));
                 self.at = (lsn + header.record_bytes()).min(end);
             }
             FoundRecord::BadPayload(header) => {
@@ -183,7 +185,7 @@ impl RecordWalk {
                 self.at = (lsn + header.record_bytes()).min(end);
             }
             FoundRecord::BadHeader => {
-                if reader.is_room(lsn)? {
+                if reader.is_zeros_from(lsn)? {
                     return Ok(false);
                 }
                 let next = reader.find_header(lsn + 1)?.map_or(end, |(next, _)| next);

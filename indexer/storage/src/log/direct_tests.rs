@@ -92,7 +92,7 @@ fn records_can_be_read_at_once_and_come_back() {
     read(&log);
     assert!(log.segments().len() > 3);
     let (first, rest) = (log.segments()[0], log.segments()[2]);
-    log.mark().unwrap();
+    log.append_mark().unwrap();
     drop(log);
     let (log, found) = open(&env, &options(0)).unwrap();
     assert_eq!(found, records);
@@ -122,13 +122,13 @@ fn a_lost_or_shortened_last_segment_is_found_by_the_witness() {
         let (env, _, _) = sim::world(1);
         let (log, records) = write(&env);
         if marks {
-            log.mark().unwrap();
+            log.append_mark().unwrap();
         }
         let last = *log.segments().last().unwrap();
         drop(log);
         let path = segment_path(&dir(), last);
         let bytes = bytes_of(&env, &path);
-        let used = scan(&*env.fs, &path, &mut |_, _| ()).unwrap().used_bytes() as usize;
+        let used = scan_segment(&*env.fs, &path, &mut |_, _| ()).unwrap().used_bytes() as usize;
         for len in 0..used - RECORD_OVERHEAD_BYTES as usize {
             put(&env, &path, &bytes[..len]);
             // Without a mark there is no evidence of the last segment's length.
@@ -150,7 +150,7 @@ fn a_lost_or_shortened_last_segment_is_found_by_the_witness() {
 fn a_damaged_witness_does_no_harm() {
     let (env, _, fs) = sim::world(1);
     let (log, records) = write(&env);
-    log.mark().unwrap();
+    log.append_mark().unwrap();
     drop(log);
     let path = Witness::path(&dir());
     for bit in 0..28 * 8 {
@@ -189,11 +189,11 @@ fn a_mark_that_cannot_open_the_file_is_made_later() {
     let others: Vec<_> =
         (0..2).map(|_| pool.add(&path, env.fs.open(&path, OpenMode::Create).unwrap())).collect();
     fs.fail_at(fs.operations() + 1);
-    assert_eq!(log.mark().unwrap_err().code, ErrorCode::Io);
-    assert_eq!(fs.struck().failed, 1);
+    assert_eq!(log.append_mark().unwrap_err().code, ErrorCode::Io);
+    assert_eq!(fs.occurred_faults().failed, 1);
     log.append(&[b"second"]).unwrap();
     log.sync().unwrap();
-    log.mark().unwrap();
+    log.append_mark().unwrap();
     drop((log, others));
     assert_eq!(open(&env, &options(0)).unwrap().1.len(), 2);
 }
@@ -211,7 +211,7 @@ async fn commit_log(seed: u64, text: u8) -> Env {
 }
 
 #[tokio::test]
-async fn a_segment_of_another_log_or_of_another_life_is_refused() {
+async fn a_foreign_segment_is_refused() {
     let (env, same_log, other) =
         (commit_log(1, 1).await, commit_log(1, 9).await, commit_log(2, 1).await);
     let paths = env.fs.list(&dir()).unwrap();
@@ -240,7 +240,7 @@ async fn a_segment_of_another_log_or_of_another_life_is_refused() {
 }
 
 #[tokio::test]
-async fn describe_tells_a_segment_that_does_not_follow() {
+async fn describe_finds_a_wrong_successor() {
     let (env, same_log) = (commit_log(1, 1).await, commit_log(1, 9).await);
     let paths = env.fs.list(&dir()).unwrap();
     let infos = || -> Vec<SegmentInfo> {
@@ -279,13 +279,13 @@ fn small_groups_grow_the_file_once_and_a_closed_segment_ends_with_its_last_recor
     let closed = lengths(&env, &log)[0];
     assert_eq!(closed, bases[1] - bases[0] + SEGMENT_OVERHEAD_BYTES);
     let last = segment_path(&dir(), bases[bases.len() - 1]);
-    let info = scan(&*env.fs, &last, &mut |_, _| ()).unwrap();
+    let info = scan_segment(&*env.fs, &last, &mut |_, _| ()).unwrap();
     assert_eq!((info.end, info.damaged), (log.end(), 0));
     assert!(info.room_bytes > 1000, "{info:?}");
 }
 
 #[test]
-fn groups_that_overwrote_the_room_survive_a_crash_once_they_are_synced() {
+fn synced_overwrites_survive_a_crash() {
     for seed in 0..200 {
         let (env, _, fs) = sim::world(seed);
         let large = DirectLogOptions { segment_bytes: 2000, ..options(0) };
@@ -317,7 +317,7 @@ fn groups_that_overwrote_the_room_survive_a_crash_once_they_are_synced() {
 fn zeros_in_the_place_of_synced_records_are_damage() {
     let (env, _, _) = sim::world(1);
     let (log, records) = write(&env);
-    log.mark().unwrap();
+    log.append_mark().unwrap();
     let bases = log.segments();
     drop(log);
     // The last record and the mark after it; only the witness proves that they existed.
@@ -349,7 +349,7 @@ fn a_description_reads_each_part_of_a_segment_once() {
     log.sync().unwrap();
     let path = segment_path(&dir(), 0);
     let before = fs.operations();
-    let info = scan(&*env.fs, &path, &mut |_, _| ()).unwrap();
+    let info = scan_segment(&*env.fs, &path, &mut |_, _| ()).unwrap();
     assert_eq!((info.records, info.damaged), (40_000, 0));
     let operations = fs.operations() - before;
     assert!(operations < 20, "{operations} operations for {} bytes", info.used_bytes());

@@ -34,7 +34,7 @@ pub(crate) struct SegmentHead {
     pub(crate) base: Lsn,
     /// Random id of the log.
     pub(crate) log_id: u64,
-    /// The chain over all earlier segments, see [`Chain`](crate::log::chain::Chain).
+    /// Checksum over all earlier segments, see [`Chain`](crate::log::chain::Chain).
     pub(crate) chain: u32,
 }
 
@@ -52,7 +52,7 @@ impl SegmentHead {
         header
     }
 
-    /// Checksum of the encoded header.
+    /// Returns the checksum of the encoded header.
     pub(crate) fn checksum(&self) -> u32 {
         u32_at(&self.encode(), SEGMENT_FIELDS_BYTES)
     }
@@ -80,6 +80,7 @@ impl SegmentHead {
     }
 }
 
+/// Returns the error for a segment of another format version.
 fn other_version(other: u32) -> Error {
     let message =
         format!("the segment has format version {other}, this build reads version {VERSION}");
@@ -91,7 +92,7 @@ fn other_version(other: u32) -> Error {
 /// The header of a record, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordHeader {
-    /// True for a mark.
+    /// True for a mark, a record without payload.
     pub(super) mark: bool,
     /// Length of the payload.
     pub(super) len: u32,
@@ -102,15 +103,17 @@ pub(super) struct RecordHeader {
 }
 
 impl RecordHeader {
+    /// Creates the header of a record with a payload.
     pub(super) fn data(len: u32, payload_crc: u32, durable: Lsn) -> Self {
         Self { mark: false, len, payload_crc, durable }
     }
 
+    /// Creates the header of a mark.
     pub(super) fn mark(durable: Lsn) -> Self {
         Self { mark: true, len: 0, payload_crc: 0, durable }
     }
 
-    /// Length of the whole record.
+    /// Returns the length of the record with its header and payload.
     pub(super) fn record_bytes(&self) -> u64 {
         RECORD_HEADER_BYTES as u64 + u64::from(self.len)
     }
@@ -128,7 +131,7 @@ impl RecordHeader {
         out
     }
 
-    /// Checksum of the encoded header of a record at `lsn`.
+    /// Returns the checksum of the encoded header of a record at `lsn`.
     pub(super) fn checksum(&self, lsn: Lsn) -> u32 {
         u32_at(&self.encode(lsn), RECORD_CHECKSUM_AT)
     }
@@ -151,6 +154,7 @@ impl RecordHeader {
     }
 }
 
+/// Computes the checksum of an encoded header, which also covers the record's LSN.
 fn header_crc(header: &[u8; RECORD_HEADER_BYTES], lsn: Lsn) -> u32 {
     let crc = crc32c::crc32c(&lsn.to_le_bytes());
     crc32c::crc32c_append(crc32c::crc32c_append(crc, &header[..12]), &header[16..])

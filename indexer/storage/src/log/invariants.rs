@@ -10,13 +10,15 @@ pub(super) fn segments_are_in_order(bases: &VecDeque<Lsn>) -> bool {
     !bases.is_empty() && bases.iter().zip(bases.iter().skip(1)).all(|(left, right)| left < right)
 }
 
-/// Returns true if a release up to `lsn` has removed no segment that contains records after `lsn`.
+/// Returns true if a release up to `lsn` has removed no segment with records after `lsn`.
+/// `oldest_before` is the oldest segment before the release, and `bases` are the segments after
+/// it.
 pub(super) fn release_kept_the_rest(oldest_before: Lsn, bases: &VecDeque<Lsn>, lsn: Lsn) -> bool {
     bases.front().is_some_and(|oldest| *oldest <= lsn.max(oldest_before))
 }
 
-/// Returns true if no record claims a durable end above the real one, and no durable end is above
-/// the end of the data.
+/// Returns true if the positions at the end of a log are in order: no record claims that the log
+/// is durable beyond `durable`, and neither `durable` nor the last data record is beyond the end.
 pub(super) fn ends_are_in_order(vouched: Lsn, durable: Lsn, data_end: Lsn, end: Lsn) -> bool {
     vouched <= durable && durable <= end && data_end <= end
 }

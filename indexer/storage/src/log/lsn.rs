@@ -1,5 +1,5 @@
-//! Log sequence numbers.
+//! The log sequence number, which identifies a position in a log.
 
-/// Log sequence number: the number of record bytes logged before a place, since the log was
-/// created.
+/// Log sequence number of a position: the number of record bytes that were logged before it since
+/// the log was created.
 pub type Lsn = u64;

@@ -2,10 +2,10 @@
 //! its slices; [`DirectLog`] has the same format and blocks its callers.
 //!
 //! Callers of a commit log append records to a buffer and continue. One writer takes all buffered
-//! records, writes them with one call, syncs them with another (group commit), and then publishes
-//! the position up to which the log is durable. The place of a record is its [`Lsn`]: the number of
-//! record bytes that were ever logged before it. LSNs only grow, across segments and restarts. A
-//! segment file is named by the LSN of its beginning:
+//! records, writes them with one call, syncs them with another call (group commit), and then
+//! publishes the position up to which the log is durable. The place of a record is its [`Lsn`]:
+//! the number of record bytes that were ever logged before it. LSNs only grow, across segments and
+//! restarts. A segment file is named by the LSN of its beginning:
 //!
 //! ```text
 //! DIR/00000000000000000000.log      the records from LSN 0 on
@@ -21,25 +21,26 @@
 //! segment are damage, and are never replayed. The chain of the first retained segment is trusted.
 //!
 //! `header_crc` covers the rest of the header and the record's LSN. So a wrong length is detected,
-//! and so is a record at another place than the one where it was written.
+//! and so is a record that is not at the place where it was written.
 //!
 //! `durable` is the position up to which the log was known to be synced when the record was
-//! written. It distinguishes damage from a torn tail. A crash can tear only data after every
-//! `durable` ever written. So a bad record below the largest `durable` found after it is damage,
-//! which opening the log reports; a bad record above it is the torn tail, which opening cuts off.
-//! An idle writer appends a *mark*, a record without payload that is never replayed, so that a
-//! `durable` also covers the last records.
+//! written. This field distinguishes damage from a torn tail (records that a crash has left
+//! incomplete). A crash can tear only data after every `durable` ever written. So a bad record
+//! below the largest `durable` found after it is damage, which opening the log reports. A bad
+//! record above it is the torn tail, which opening the log removes. An idle writer appends a
+//! *mark*, a record without payload that is never replayed, so that a `durable` also covers the
+//! last records.
 //!
 //! # Invariants (`log/invariants.rs`)
 //!
 //! - A record never crosses segments, and a segment begins where the segment before it ends.
 //! - A new segment is created only after the segment before it is synced. Its first record follows
 //!   only after its header and its name are synced. So only the last segment can be torn, and a
-//!   segment that is no longer than its header holds nothing.
+//!   segment that is no longer than its header has no records.
 //! - The oldest segment is removed first, and its removal is synced before the next removal. So a
 //!   crash leaves no gap.
 //! - The last segment is never removed, so that LSNs continue from it.
-//! - The log never holds a record after a failed write or sync.
+//! - The log never contains a record after a failed write or sync.
 //!
 //! A failed write or sync stops the log for good, because the content of a disk after a failed sync
 //! is unknown; appenders and waiters get the error. A full disk does not stop a commit log: the
@@ -65,7 +66,7 @@ pub(crate) mod witness;
 pub(crate) mod writer;
 
 pub use commit_log::CommitLog;
-pub use describe::{RecordInfo, RecordState, SegmentInfo, describe, scan, segment_log_id};
+pub use describe::{RecordInfo, RecordState, SegmentInfo, describe, scan_segment, segment_log_id};
 pub use direct_log::DirectLog;
 pub use lsn::Lsn;
 pub use options::{DirectLogOptions, LogOptions, SyncPolicy};

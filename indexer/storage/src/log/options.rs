@@ -6,23 +6,24 @@ use crate::fragment::OpenFiles;
 use crate::log::format::RECORD_BYTES_MAX;
 use crate::log::lsn::Lsn;
 
-/// The times at which written records are synced.
+/// The rule that decides when written records are synced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncPolicy {
-    /// Each group is synced as soon as it is written.
+    /// Each group of records is synced as soon as it is written.
     #[default]
     EachGroup,
-    /// Records are synced when a caller of `CommitLog::wait_durable` waits, and before a segment is closed.
+    /// Records are synced when a caller of `CommitLog::wait_durable` waits, and before a segment
+    /// is closed.
     OnDemand,
 }
 
 /// Settings of a log.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
-    /// Size in bytes above which a segment is closed. Release works in complete segments: smaller
-    /// segments are released sooner, but each costs three syncs.
+    /// Size in bytes above which a segment is closed. A release removes only complete segments:
+    /// smaller segments are released sooner, but each costs three syncs.
     pub segment_bytes: u64,
-    /// The times at which written records are synced.
+    /// The rule that decides when written records are synced.
     pub sync: SyncPolicy,
     /// Maximum payload of a record in bytes; the format has a maximum too.
     pub record_bytes_max: usize,
@@ -35,21 +36,22 @@ impl Default for LogOptions {
     }
 }
 
-/// The settings of a direct log, and the contents that the opener expects.
+/// The settings of a direct log, and the contents that its opener expects.
 #[derive(Clone, Debug)]
 pub struct DirectLogOptions {
     /// Size above which a segment is closed, in bytes.
     pub segment_bytes: u64,
     /// The pool of open files, which logs can share; `None` for a small separate pool.
     pub open_files: Option<Arc<OpenFiles>>,
-    /// The expected id of the log; `None` if the opener has no record of the log. A log with an
-    /// expected id is never created.
+    /// The expected id of the log; `None` if the opener does not know it. If an id is expected,
+    /// the log must exist and is never created.
     pub log_id: Option<u64>,
-    /// The opener needs no record before this LSN. Segments that end before it are not replayed.
+    /// The LSN before which the opener needs no record. Segments that end before it are not
+    /// replayed.
     pub from: Lsn,
-    /// The opener knows that the log was synced up to this LSN: damage or missing records before it
-    /// are never taken for the effect of a crash.
+    /// The LSN up to which the opener knows the log to be synced: damage or missing records before
+    /// it are never taken for the effect of a crash.
     pub synced: Lsn,
-    /// The remedy that errors of a damaged log recommend.
+    /// The advice in errors about a damaged log.
     pub hint: &'static str,
 }

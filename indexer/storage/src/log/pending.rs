@@ -6,14 +6,14 @@ use crate::log::format::{RECORD_HEADER_BYTES, RecordHeader};
 use crate::log::invariants::ends_are_in_order;
 use crate::log::lsn::Lsn;
 
-/// Appended records that the writer has not taken yet.
+/// Appended records that the writer has not taken yet, and the positions of the log's end.
 pub(super) struct PendingRecords {
     pub(super) bytes: Vec<u8>,
     /// LSN of the end of `bytes`.
     pub(super) end: Lsn,
-    /// LSN of the end of the last record that is not a mark.
+    /// LSN of the end of the last record with a payload; marks do not count.
     pub(super) data_end: Lsn,
-    /// The `durable` field of the last record in the log.
+    /// The LSN up to which the last record says that the log is durable.
     pub(super) vouched: Lsn,
     /// The LSN up to which the log is durable, as published to waiters.
     pub(super) durable: Lsn,
@@ -35,7 +35,7 @@ impl PendingRecords {
         self.end
     }
 
-    /// Adds a mark.
+    /// Adds a mark: a record without payload that says up to where the log is durable.
     pub(super) fn put_mark(&mut self) {
         let header = RecordHeader::mark(self.durable);
         self.bytes.extend_from_slice(&header.encode(self.end));
@@ -44,6 +44,7 @@ impl PendingRecords {
         self.check_ends();
     }
 
+    /// Checks that the positions are in order.
     fn check_ends(&self) {
         #[cfg(debug_assertions)]
         assert!(ends_are_in_order(self.vouched, self.durable, self.data_end, self.end));

@@ -1,4 +1,4 @@
-//! Reader of one segment, through a window of the file.
+//! Reader of one segment, through a buffer with a range of the file (the *window*).
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::log::format::{
 };
 use crate::log::lsn::Lsn;
 
-/// Size of the window, in bytes. It grows only for a longer record whose header is valid.
+/// Size of the buffer, in bytes. It grows only for a longer record whose header is valid.
 const WINDOW_BYTES: usize = 1 << 20;
 
 /// Reads the header of a segment file. A file that ends too early has a damaged header.
@@ -21,17 +21,17 @@ pub(super) fn read_head(file: &dyn File) -> Result<SegmentHead> {
     SegmentHead::parse(&header)
 }
 
-/// The result of a read at a place in a segment.
+/// The result of reading a record at a position of a segment.
 pub(super) enum FoundRecord<'a> {
     /// A complete record with a valid checksum.
     Record(RecordHeader, &'a [u8]),
-    /// A valid header with a missing or damaged payload.
+    /// A valid header whose payload is missing or damaged.
     BadPayload(RecordHeader),
-    /// No valid header at the place.
+    /// No valid header.
     BadHeader,
 }
 
-/// A segment file, and the window that was read last.
+/// A reader of a segment file, with the range of the file that was read last.
 pub(super) struct SegmentReader {
     file: Arc<dyn File>,
     base: Lsn,
@@ -51,12 +51,12 @@ impl SegmentReader {
         self.base
     }
 
-    /// Returns the LSN that corresponds to the end of the file, even if no record is there.
+    /// Returns the LSN of the end of the file, even if no record is there.
     pub(super) fn end(&self) -> Lsn {
         self.base + self.file_bytes.saturating_sub(SEGMENT_HEADER_BYTES as u64)
     }
 
-    /// File offset of an LSN.
+    /// Returns the file offset of an LSN.
     pub(super) fn offset(&self, lsn: Lsn) -> u64 {
         lsn - self.base + SEGMENT_HEADER_BYTES as u64
     }
@@ -73,6 +73,7 @@ impl SegmentReader {
         }
     }
 
+    /// Reads the header at an LSN; `None` if it is not valid.
     fn header(&mut self, lsn: Lsn) -> Result<Option<RecordHeader>> {
         let at = self.offset(lsn);
         let bytes = self.bytes(at, RECORD_HEADER_BYTES)?;
@@ -80,8 +81,8 @@ impl SegmentReader {
         Ok(header.and_then(|header| RecordHeader::parse(header, lsn)))
     }
 
-    /// Finds the next valid header at or after `from`. Every offset is tried, since after damage the beginning of the
-    /// next record is unknown.
+    /// Finds the next valid header at or after `from`. Tries every offset, since after damage the
+    /// beginning of the next record is unknown.
     pub(super) fn find_header(&mut self, from: Lsn) -> Result<Option<(Lsn, RecordHeader)>> {
         let mut at = self.offset(from);
         while at + RECORD_HEADER_BYTES as u64 <= self.file_bytes {
@@ -102,9 +103,9 @@ impl SegmentReader {
         Ok(None)
     }
 
-    /// Returns true if the file contains only zeros from an LSN on: the preallocated room of the
+    /// Returns true if the file contains only zeros from an LSN on: the preallocated space of the
     /// last segment (`log/tail.rs`).
-    pub(super) fn is_room(&mut self, from: Lsn) -> Result<bool> {
+    pub(super) fn is_zeros_from(&mut self, from: Lsn) -> Result<bool> {
         let mut at = self.offset(from);
         while at < self.file_bytes {
             let len = WINDOW_BYTES.min((self.file_bytes - at) as usize);

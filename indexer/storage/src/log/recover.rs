@@ -1,4 +1,5 @@
-//! Recovery of a log: replays valid records, cuts off a torn tail, and refuses damage.
+//! Recovery of a log: replays valid records, removes records that a crash has left incomplete (the
+//! *torn tail*), and refuses damage.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -8,12 +9,12 @@ use proto::env::{File, FileSystem, OpenMode, Random, create_dir_durably};
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
-use crate::log::chain::Chain;
+use crate::log::chain::LogChecksum;
 use crate::log::format::{SEGMENT_HEADER_BYTES, SegmentHead};
 use crate::log::lsn::Lsn;
 use crate::log::reader::{FoundRecord, SegmentReader, read_head};
 use crate::log::segment::{begin_segment, segment_bases, segment_path};
-use crate::log::tail::FoundTail;
+use crate::log::tail::RecoveredTail;
 use crate::log::witness::Witness;
 
 /// A record that recovery replays.
@@ -34,27 +35,29 @@ pub struct LogRecord<'a> {
 /// A function that receives each record, in order.
 pub type Replay<'a> = &'a mut dyn FnMut(LogRecord<'_>) -> Result<()>;
 
-/// The state of an opened log; all of its records are synced.
+/// The state of a log after recovery, when all of its records are synced.
 pub(super) struct RecoveredLog {
     /// LSNs of the beginnings of the segments.
     pub(super) bases: VecDeque<Lsn>,
     /// The last segment.
-    pub(super) tail: FoundTail,
-    /// End of the last record.
+    pub(super) tail: RecoveredTail,
+    /// LSN of the end of the last record.
     pub(super) end: Lsn,
-    /// End of the last record that is not a mark.
+    /// LSN of the end of the last record with a payload; marks do not count.
     pub(super) data_end: Lsn,
-    /// The `durable` field of the last record.
+    /// The LSN up to which the last record says that the log is durable.
     pub(super) vouched: Lsn,
 }
 
-/// The expected state of a log, which its recovery checks.
+/// The recovery of a log, with the expected state of the log that it checks.
 pub(super) struct Recovery<'a> {
     pub(super) fs: &'a dyn FileSystem,
     pub(super) dir: &'a Path,
-    /// For segments that end before this LSN only the headers and the lengths are checked.
+    /// The LSN before which no record is needed. In segments that end before it, only the headers
+    /// and the lengths are checked.
     pub(super) from: Lsn,
-    /// The expected id of the log, if known. A log without segments is then damage.
+    /// The expected id of the log, if the opener knows it. If it does, a log without segments is
+    /// damaged.
     pub(super) log_id: Option<u64>,
     /// The content of the log's witness file, if there is one.
     pub(super) witness: Option<Witness>,
@@ -62,13 +65,13 @@ pub(super) struct Recovery<'a> {
     pub(super) synced: Lsn,
     /// Source of the id of a new log.
     pub(super) random: &'a dyn Random,
-    /// The remedy that errors of a damaged log recommend.
+    /// The advice in errors about a damaged log.
     pub(super) hint: &'static str,
 }
 
 impl Recovery<'_> {
-    /// Opens or creates the log, and replays the segments that do not end before `from`.
-    pub(super) fn run(&self, replay: Replay<'_>) -> Result<RecoveredLog> {
+    /// Opens or creates the log, and replays the segments that end after `from`.
+    pub(super) fn open_log(&self, replay: Replay<'_>) -> Result<RecoveredLog> {
         let opening =
             |error: Error| error.context(format!("opening the log in {}", self.dir.display()));
         if !self.fs.exists(self.dir) {
@@ -76,24 +79,29 @@ impl Recovery<'_> {
         }
         let bases: VecDeque<Lsn> = segment_bases(self.fs, self.dir).map_err(opening)?.into();
         match (bases.front().copied(), bases.back().copied()) {
-            (Some(first), Some(last)) => self.walk(bases, first, last, replay),
+            (Some(first), Some(last)) => self.replay_segments(bases, first, last, replay),
             _ => self.new_log().map_err(opening),
         }
     }
 
+    /// Creates a log with one segment. An error if the log must exist already.
     fn new_log(&self) -> Result<RecoveredLog> {
         if self.log_id.is_some() || self.witness.is_some() {
-            return Err(self.damage("all segments are missing"));
+            return Err(self.damage_error("all segments are missing"));
         }
-        let head =
-            SegmentHead { base: 0, log_id: self.random.next_u64(), chain: Chain::START.value() };
+        let head = SegmentHead {
+            base: 0,
+            log_id: self.random.next_u64(),
+            chain: LogChecksum::START.value(),
+        };
         let file = begin_segment(self.fs, self.dir, &head, OpenMode::CreateNew)?;
-        let chain = Chain::behind_header(&head);
-        let tail = FoundTail { file, base: 0, log_id: head.log_id, chain };
+        let chain = LogChecksum::after_header(&head);
+        let tail = RecoveredTail { file, base: 0, log_id: head.log_id, chain };
         Ok(RecoveredLog { bases: [0].into(), tail, end: 0, data_end: 0, vouched: 0 })
     }
 
-    fn walk(
+    /// Reads all segments and replays their records.
+    fn replay_segments(
         &self,
         bases: VecDeque<Lsn>,
         first: Lsn,
@@ -109,38 +117,41 @@ impl Recovery<'_> {
             let reading = |error: Error| error.context(format!("reading {}", path.display()));
             if base != walk.end {
                 let before = segment_path(self.dir, bases[n.saturating_sub(1)]);
-                return Err(self.gap(&before, walk.end, base));
+                return Err(self.missing_segment(&before, walk.end, base));
             }
             match bases.get(n + 1) {
                 // A last segment without a header gets it from the segment before it, which is read even if it
                 // ends at `from`.
-                Some(next) if *next < self.from => walk.known_segment(&path, base),
-                Some(_) => walk.closed_segment(&path, base),
+                Some(next) if *next < self.from => walk.skip_segment(&path, base),
+                Some(_) => walk.replay_closed(&path, base),
                 None => Ok(()),
             }
             .map_err(reading)?;
         }
         let path = segment_path(self.dir, last);
         let tail = walk
-            .last_segment(&path, last)
+            .replay_last(&path, last)
             .map_err(|error| error.context(format!("reading {}", path.display())))?;
         let LogWalk { end, data_end, vouched, .. } = walk;
         Ok(RecoveredLog { bases, tail, end, data_end, vouched })
     }
 
-    fn damage(&self, message: impl Into<String>) -> Error {
+    /// Returns the error of a damaged log.
+    fn damage_error(&self, message: impl Into<String>) -> Error {
         Error::new(ErrorCode::Corrupt, message).with_hint(self.hint)
     }
 
-    fn gap(&self, before: &Path, end: Lsn, base: Lsn) -> Error {
-        self.damage(format!(
+    /// Returns the error of a missing or truncated segment.
+    fn missing_segment(&self, before: &Path, end: Lsn, base: Lsn) -> Error {
+        self.damage_error(format!(
             "{} ends at LSN {end}, but the next segment begins at LSN {base}: a segment is missing or cut short",
             before.display()
         ))
     }
 
+    /// Returns the error of a damaged record.
     fn bad_record(&self, offset: u64, why: &str) -> Error {
-        self.damage(format!("record at offset {offset} is damaged, though {why}"))
+        self.damage_error(format!("record at offset {offset} is damaged, though {why}"))
     }
 }
 
@@ -149,8 +160,9 @@ struct LogWalk<'a, 'r> {
     recovery: &'r Recovery<'r>,
     /// Id of the log, once a header was read.
     log_id: Option<u64>,
-    /// The chain after the last record that was read; the chain of the first segment is trusted.
-    chain: Option<Chain>,
+    /// The checksum over the log up to the last record that was read (see `log/chain.rs`). The
+    /// first segment's checksum is trusted.
+    chain: Option<LogChecksum>,
     end: Lsn,
     data_end: Lsn,
     vouched: Lsn,
@@ -158,8 +170,9 @@ struct LogWalk<'a, 'r> {
 }
 
 impl LogWalk<'_, '_> {
-    /// Skips a segment that the caller does not need; only its header and length are checked.
-    fn known_segment(&mut self, path: &Path, base: Lsn) -> Result<()> {
+    /// Skips a segment whose records the caller does not need. Only its header and length are
+    /// checked.
+    fn skip_segment(&mut self, path: &Path, base: Lsn) -> Result<()> {
         let file = self.recovery.fs.open(path, OpenMode::Read)?;
         self.header(&*file, base)?;
         self.end = SegmentReader::new(file, base)?.end();
@@ -167,13 +180,14 @@ impl LogWalk<'_, '_> {
         Ok(())
     }
 
-    /// Replays a segment that has a successor. It was synced as a whole, so any damage is an error.
-    fn closed_segment(&mut self, path: &Path, base: Lsn) -> Result<()> {
+    /// Replays a segment that is not the last one. The segment was synced completely, so any
+    /// damage is an error.
+    fn replay_closed(&mut self, path: &Path, base: Lsn) -> Result<()> {
         let file = self.recovery.fs.open(path, OpenMode::Read)?;
         let head = self.header(&*file, base)?;
-        self.chain = Some(Chain::behind_header(&head));
+        self.chain = Some(LogChecksum::after_header(&head));
         let mut reader = SegmentReader::new(file, base)?;
-        match self.records(&mut reader)? {
+        match self.replay_records(&mut reader)? {
             true => Ok(()),
             false => {
                 let offset = reader.offset(self.end);
@@ -183,7 +197,7 @@ impl LogWalk<'_, '_> {
     }
 
     /// Replays the last segment and prepares it for more records.
-    fn last_segment(&mut self, path: &Path, base: Lsn) -> Result<FoundTail> {
+    fn replay_last(&mut self, path: &Path, base: Lsn) -> Result<RecoveredTail> {
         let Recovery { fs, dir, .. } = *self.recovery;
         let file = fs.open(path, OpenMode::ReadWrite)?;
         let file_bytes = file.len()?;
@@ -191,18 +205,18 @@ impl LogWalk<'_, '_> {
             Ok(head) => head,
             // The segment was being created and has no record yet.
             Err(error) if file_bytes <= SEGMENT_HEADER_BYTES as u64 && is_damage(&error) => {
-                let Some(head) = self.begun(base)? else { return Err(error) };
+                let Some(head) = self.unfinished_header(base)? else { return Err(error) };
                 tracing::warn!(path = %path.display(), "a segment without a header is created again");
                 let file = begin_segment(fs, dir, &head, OpenMode::ReadWrite)?;
-                let chain = Chain::behind_header(&head);
-                return Ok(FoundTail { file, base, log_id: head.log_id, chain });
+                let chain = LogChecksum::after_header(&head);
+                return Ok(RecoveredTail { file, base, log_id: head.log_id, chain });
             }
             Err(error) => return Err(error),
         };
-        let mut chain = Chain::behind_header(&head);
+        let mut chain = LogChecksum::after_header(&head);
         self.chain = Some(chain);
         let mut reader = SegmentReader::new(Arc::clone(&file), base)?;
-        let is_whole = self.records(&mut reader)?;
+        let is_whole = self.replay_records(&mut reader)?;
         if let Some(witness) = self.recovery.witness {
             let checked = witness.check_id(dir, head.log_id);
             checked.map_err(|error| error.with_hint(self.recovery.hint))?;
@@ -215,12 +229,12 @@ impl LogWalk<'_, '_> {
         file.sync()?;
         fs.sync_dir(dir)?;
         chain = self.chain.unwrap_or(chain);
-        Ok(FoundTail { file, base, log_id: head.log_id, chain })
+        Ok(RecoveredTail { file, base, log_id: head.log_id, chain })
     }
 
-    /// Returns the header for a last segment whose creation was interrupted; `None` if the
-    /// segment's creation was complete.
-    fn begun(&self, base: Lsn) -> Result<Option<SegmentHead>> {
+    /// Returns a new header for a last segment whose creation was interrupted; `None` if the
+    /// creation was complete, so that a bad header is damage.
+    fn unfinished_header(&self, base: Lsn) -> Result<Option<SegmentHead>> {
         if self.synced() > base {
             return Ok(None);
         }
@@ -230,33 +244,35 @@ impl LogWalk<'_, '_> {
             }
             // The first segment of a new log, which no witness or opener knows yet.
             (None, None) if base == 0 && self.recovery.witness.is_none() => {
-                let (log_id, chain) = (self.recovery.random.next_u64(), Chain::START.value());
+                let (log_id, chain) = (self.recovery.random.next_u64(), LogChecksum::START.value());
                 Ok(Some(SegmentHead { base, log_id, chain }))
             }
             _ => Ok(None),
         }
     }
 
-    /// Returns the LSN up to which the log was synced, according to its witness and its opener.
+    /// Returns the LSN up to which the log was certainly synced, according to its witness file and
+    /// its opener.
     fn synced(&self) -> Lsn {
         let Recovery { witness, synced, .. } = *self.recovery;
         witness.map_or(0, |witness| witness.synced).max(synced)
     }
 
-    /// Checks that the log contains all records up to the synced position.
+    /// Checks that the log contains all records up to the position that was certainly synced.
     fn check_end(&self, path: &Path) -> Result<()> {
         let (end, synced) = (self.end, self.synced());
         if end >= synced {
             return Ok(());
         }
-        Err(self.recovery.damage(format!(
+        Err(self.recovery.damage_error(format!(
             "{} ends at LSN {end}, but the log was synced up to LSN {synced}: the segment is cut short, or a later one is \
              missing",
             path.display()
         )))
     }
 
-    /// Cuts off a torn tail; an error if a part of it was synced.
+    /// Removes the torn tail (incomplete records at the end). An error if some of it was synced
+    /// before.
     fn cut_torn_tail(
         &self,
         path: &Path,
@@ -264,7 +280,7 @@ impl LogWalk<'_, '_> {
         reader: &mut SegmentReader,
     ) -> Result<()> {
         let offset = reader.offset(self.end);
-        if reader.is_room(self.end)? {
+        if reader.is_zeros_from(self.end)? {
             self.check_end(path)?;
             let bytes = file.len()?.saturating_sub(offset);
             tracing::debug!(path = %path.display(), offset, bytes, "cut the room behind the log");
@@ -280,9 +296,8 @@ impl LogWalk<'_, '_> {
         Ok(file.set_len(offset)?)
     }
 
-    /// Replays the records of a segment; returns false if it stops before the segment's end,
-    /// without a valid record at `self.end`.
-    fn records(&mut self, reader: &mut SegmentReader) -> Result<bool> {
+    /// Replays the records of a segment. Returns false if the record at `self.end` is not valid.
+    fn replay_records(&mut self, reader: &mut SegmentReader) -> Result<bool> {
         while self.end < reader.end() {
             let start = self.end;
             let offset = reader.offset(start);
@@ -301,14 +316,14 @@ impl LogWalk<'_, '_> {
                     .map_err(|error| error.context(format!("record at offset {offset}")))?;
                 self.data_end = end;
             }
-            self.chain = self.chain.map(|chain| chain.with(header.checksum(self.end)));
+            self.chain = self.chain.map(|chain| chain.with_header(header.checksum(self.end)));
             self.vouched = header.durable;
             self.end = end;
         }
         Ok(true)
     }
 
-    /// Checks the header of a segment against its name, and against the segments before it.
+    /// Checks the header of a segment against the file name, and against the segments before it.
     fn header(&mut self, file: &dyn File, base: Lsn) -> Result<SegmentHead> {
         let at_start = |error: Error| match is_damage(&error) {
             true => error.context("offset 0").with_hint(self.recovery.hint),
@@ -328,7 +343,7 @@ impl LogWalk<'_, '_> {
             self.log_id = Some(log_id);
             return Ok(head);
         };
-        Err(self.recovery.damage(format!("offset 0: {what}")))
+        Err(self.recovery.damage_error(format!("offset 0: {what}")))
     }
 }
 
@@ -336,7 +351,8 @@ fn is_damage(error: &Error) -> bool {
     error.code == ErrorCode::Corrupt
 }
 
-/// Returns the largest `durable` of the headers at or after `from`, the place of a damaged record.
+/// Returns the largest `durable` position in the record headers at or after `from`, the position
+/// of a damaged record.
 fn largest_durable(reader: &mut SegmentReader, from: Lsn) -> Result<Lsn> {
     let (mut largest, mut at) = (0, from);
     while let Some((lsn, header)) = reader.find_header(at)? {

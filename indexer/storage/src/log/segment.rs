@@ -15,12 +15,12 @@ use crate::log::format::{SEGMENT_HEADER_BYTES, SegmentHead};
 use crate::log::invariants::{release_kept_the_rest, segments_are_in_order};
 use crate::log::lsn::Lsn;
 
-/// Path of the segment that begins at `base`.
+/// Returns the path of the segment that begins at the LSN `base`.
 pub fn segment_path(dir: &Path, base: Lsn) -> PathBuf {
     dir.join(format!("{base:020}.log"))
 }
 
-/// Inverse of [`segment_path`]; `None` for other names.
+/// Returns the LSN that a segment's file name contains; `None` for other files.
 pub(super) fn segment_base(path: &Path) -> Option<Lsn> {
     let digits = path.file_name()?.to_str()?.strip_suffix(".log")?;
     let plain = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -56,7 +56,7 @@ pub(super) fn begin_segment(
     Ok(file)
 }
 
-/// The existing segments by their first LSN, oldest first; never empty.
+/// The LSNs of the existing segments' beginnings, oldest first; never empty.
 pub(super) struct Segments {
     bases: Mutex<VecDeque<Lsn>>,
     /// Locked during a release, so that releases do not overlap.
@@ -68,7 +68,7 @@ impl Segments {
         Self { bases: Mutex::new(bases), releasing: Mutex::new(()) }
     }
 
-    /// Adds a new last segment.
+    /// Adds a new segment, which is the last from now on.
     pub(super) fn push(&self, base: Lsn) {
         let mut bases = lock(&self.bases);
         bases.push_back(base);
@@ -76,10 +76,11 @@ impl Segments {
         assert!(segments_are_in_order(&bases), "segments begin at {bases:?}");
     }
 
-    /// Removes the segments that end at or before an LSN, each durably before the next.
+    /// Removes the segments that end at or before an LSN. Each removal is durable before the next
+    /// one begins.
     pub(super) fn release(&self, fs: &dyn FileSystem, dir: &Path, lsn: Lsn) -> Result<()> {
         let _one_at_a_time = lock(&self.releasing);
-        while let Some(base) = self.first_below(lsn) {
+        while let Some(base) = self.first_to_release(lsn) {
             let path = segment_path(dir, base);
             let removed = match fs.remove_file(&path) {
                 // An earlier release removed the file and then failed.
@@ -89,16 +90,16 @@ impl Segments {
             removed.and_then(|()| fs.sync_dir(dir)).map_err(|error| {
                 Error::from(error).context(format!("removing {}", path.display()))
             })?;
-            self.forget_first(lsn);
+            self.remove_first(lsn);
         }
         Ok(())
     }
 
     /// Removes the oldest segment from the list after a release up to `lsn` has deleted its file.
-    /// Takes one lock in every build: a simulation counts locks, and a seed must take the same
-    /// course with and without the checks.
+    /// Takes one lock in every build: a simulation counts locks, and a run with a given seed must
+    /// take the same course with and without the debug checks.
     #[cfg_attr(not(debug_assertions), expect(unused_variables, reason = "the checks use it"))]
-    fn forget_first(&self, lsn: Lsn) {
+    fn remove_first(&self, lsn: Lsn) {
         let mut bases = lock(&self.bases);
         let removed = bases.pop_front();
         debug_assert!(removed.is_some(), "a segment was released that nobody knows");
@@ -112,33 +113,34 @@ impl Segments {
         }
     }
 
-    /// Returns the oldest segment; `None` if it is the last one or ends after `lsn`.
-    fn first_below(&self, lsn: Lsn) -> Option<Lsn> {
+    /// Returns the oldest segment if a release up to `lsn` may delete it; `None` if it is the last
+    /// segment or ends after `lsn`.
+    fn first_to_release(&self, lsn: Lsn) -> Option<Lsn> {
         let bases = lock(&self.bases);
         let end = *bases.get(1)?;
         (end <= lsn).then(|| bases[0])
     }
 
-    /// The beginnings of the segments, oldest first.
+    /// Returns the LSNs of the segments' beginnings, oldest first.
     pub(super) fn bases(&self) -> Vec<Lsn> {
         lock(&self.bases).iter().copied().collect()
     }
 
-    /// The beginning of the last segment.
+    /// Returns the LSN of the beginning of the last segment.
     pub(super) fn last(&self) -> Lsn {
         lock(&self.bases).back().copied().unwrap_or_default()
     }
 
     /// Returns the beginning of the segment that contains an LSN below the end of the log, and its
     /// end if another segment follows.
-    pub(super) fn holding(&self, lsn: Lsn) -> Option<(Lsn, Option<Lsn>)> {
+    pub(super) fn containing(&self, lsn: Lsn) -> Option<(Lsn, Option<Lsn>)> {
         let bases = lock(&self.bases);
         let behind = bases.partition_point(|base| *base <= lsn);
         Some((*bases.get(behind.checked_sub(1)?)?, bases.get(behind).copied()))
     }
 
-    /// Returns the number of bytes of all segments, given that the last one ends at `end`.
-    pub(super) fn held_bytes(&self, end: Lsn) -> u64 {
+    /// Returns the total size of all segments in bytes; the last one ends at the LSN `end`.
+    pub(super) fn retained_bytes(&self, end: Lsn) -> u64 {
         let bases = lock(&self.bases);
         let first = bases.front().copied().unwrap_or(end);
         end.saturating_sub(first) + (bases.len() * SEGMENT_HEADER_BYTES) as u64

@@ -1,4 +1,4 @@
-//! Segments that are opened for reading.
+//! The open files of a log's segments, for reading.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,7 +24,8 @@ impl SegmentFiles {
         Self { dir: dir.to_owned(), pool: Arc::clone(pool), files: Mutex::default() }
     }
 
-    /// Returns the open file of a segment. No lock is held while it is opened.
+    /// Returns the open file of a segment, and opens it if necessary. No lock is held during the
+    /// opening.
     pub(super) fn file(&self, base: Lsn) -> io::Result<Arc<dyn File>> {
         let known = lock(&self.files).get(&base).cloned();
         let file = match known {
@@ -37,8 +38,8 @@ impl SegmentFiles {
         file.file()
     }
 
-    /// Removes the segments before `first`, whose files were deleted, from the pool.
-    pub(super) fn forget_before(&self, first: Lsn) {
+    /// Removes the files of segments before `first` from the pool; they were deleted on disk.
+    pub(super) fn remove_before(&self, first: Lsn) {
         let mut files = lock(&self.files);
         let kept = files.split_off(&first);
         let gone = std::mem::replace(&mut *files, kept);

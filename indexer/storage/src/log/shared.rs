@@ -13,7 +13,7 @@ use crate::log::pending::PendingRecords;
 use crate::log::segment::Segments;
 use crate::log::tail::TailSegment;
 
-/// The LSN up to which the log is durable, or the reason why the log has stopped.
+/// The position up to which a log is durable, and the reason why the log has stopped, if it has.
 #[derive(Clone, Debug)]
 pub struct DurableEnd {
     /// All records that end at or before this LSN are durable.
@@ -22,7 +22,7 @@ pub struct DurableEnd {
     pub failed: Option<Error>,
 }
 
-/// State shared by callers and writer.
+/// State that the callers of a log and its writer share.
 pub(super) struct LogState {
     pub(super) env: Env,
     pub(super) dir: PathBuf,
@@ -32,15 +32,17 @@ pub(super) struct LogState {
     pub(super) wake_appenders: Notify,
     pub(super) durable: watch::Sender<DurableEnd>,
     pub(super) segments: Segments,
-    /// The file that is written to, locked for each write.
+    /// The last segment, to which records are written; locked during each write.
     pub(super) tail: Mutex<TailSegment>,
 }
 
 impl LogState {
+    /// Locks the pending records.
     pub(super) fn pending(&self) -> MutexGuard<'_, PendingRecords> {
         lock(&self.pending)
     }
 
+    /// Locks the last segment.
     pub(super) fn tail(&self) -> MutexGuard<'_, TailSegment> {
         lock(&self.tail)
     }

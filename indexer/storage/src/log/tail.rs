@@ -1,10 +1,10 @@
-//! The last segment, which receives the writes.
+//! The last segment of a log, to which new records are written.
 //!
 //! **Room.** A sync of a file that has grown writes metadata as well, and takes about 1.5 times as
-//! long. So a small group that reaches the end of the file is followed by zeros, the *room*, and
-//! the next groups overwrite them. The room is as large as the segment's contents, up to a limit.
-//! Zeros are never a record: a crash leaves them as a torn tail, and opening the log cuts them off.
-//! A segment is closed without room.
+//! long. So when a small group of records reaches the end of the file, zeros are written after it.
+//! The next groups overwrite these zeros, which are called the *room*. The room is as large as the
+//! segment's contents, up to a limit. Zeros are never a valid record: after a crash, opening the
+//! log removes them. They are also removed when a segment is closed.
 //!
 //! **Open files.** A process may have more logs than open files. The segment of a log with a pool
 //! is open from a write to the next sync, and otherwise as long as the pool has room for it.
@@ -17,16 +17,17 @@ use proto::env::{File, FileSystem, OpenMode};
 
 use crate::fragment::OpenFiles;
 use crate::fragment::open_files::PooledFile;
-use crate::log::chain::Chain;
+use crate::log::chain::LogChecksum;
 use crate::log::format::{SEGMENT_HEADER_BYTES, SegmentHead};
 use crate::log::lsn::Lsn;
 use crate::log::segment::{Segments, begin_segment, segment_path};
 
-/// The reasons why a group was not written.
+/// The reasons why a group of records was not written.
 pub(super) enum WriteFailure {
     /// The disk was full and nothing was synced, so the write can be retried.
     Full(io::Error),
-    /// Any other failure. The content of the disk is unknown after a failed sync.
+    /// Any other failure of a write or a sync. The content of the disk is unknown after a failed
+    /// sync.
     Failed(io::Error),
 }
 
@@ -39,21 +40,21 @@ impl WriteFailure {
     }
 }
 
-/// The smallest room in bytes: a block of most file systems.
+/// The smallest number of preallocated bytes: a block of most file systems.
 const ROOM_BYTES_MIN: u64 = 4 << 10;
-/// The zeros with which space is preallocated.
+/// The zeros that are written to preallocate space.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The file of the last segment.
 struct TailFile {
-    /// The file in its pool; `None` if it is always open.
+    /// The file in its pool; `None` if it always stays open.
     pooled: Option<(Arc<OpenFiles>, PooledFile)>,
-    /// The open file, while the pool must not close it.
+    /// The open file. The pool must not close it while this field has it.
     open: Option<Arc<dyn File>>,
 }
 
 impl TailFile {
-    /// Opens the file, and keeps it open until [`Self::rest`].
+    /// Returns the open file, and opens it if necessary. It stays open until [`Self::rest`].
     fn open(&mut self) -> io::Result<Arc<dyn File>> {
         let file = match (&self.open, &self.pooled) {
             (Some(file), _) => Arc::clone(file),
@@ -63,14 +64,14 @@ impl TailFile {
         Ok(Arc::clone(self.open.insert(file)))
     }
 
-    /// Lets the pool close the file; all of its contents are synced.
-    fn rest(&mut self) {
+    /// Allows the pool to close the file. Must be called when all of its contents are synced.
+    fn allow_close(&mut self) {
         if self.pooled.is_some() {
             self.open = None;
         }
     }
 
-    /// Continues with the file of the next segment.
+    /// Replaces the file by the file of the next segment.
     fn replace(&mut self, path: &Path, file: Arc<dyn File>) {
         if let Some((pool, pooled)) = &mut self.pooled {
             *pooled = pool.add_writable(path, Arc::clone(&file));
@@ -79,19 +80,19 @@ impl TailFile {
     }
 }
 
-/// The last segment.
+/// The last segment of a log, and the state of writing it.
 pub(super) struct TailSegment {
     file: TailFile,
     /// Size at which the segment is closed, in bytes.
     segment_bytes: u64,
-    /// The maximum of the room in bytes; zero disables room.
+    /// The maximum number of preallocated bytes; zero disables preallocation.
     room_bytes_max: u64,
-    /// The number of zero bytes in the file after the written records.
+    /// The number of preallocated zero bytes after the written records.
     room_bytes: u64,
     base: Lsn,
     log_id: u64,
-    /// The chain after the written records.
-    chain: Chain,
+    /// The checksum over the log up to the end of the written records (see `log/chain.rs`).
+    chain: LogChecksum,
     /// LSN of the end of the written records.
     written: Lsn,
     /// LSN of the end of the synced records.
@@ -101,16 +102,16 @@ pub(super) struct TailSegment {
     rolling: bool,
 }
 
-/// The last segment as recovery has found it.
-pub(super) struct FoundTail {
+/// The last segment as recovery has found it on disk.
+pub(super) struct RecoveredTail {
     pub(super) file: Arc<dyn File>,
     pub(super) base: Lsn,
     pub(super) log_id: u64,
-    /// The chain after the last record.
-    pub(super) chain: Chain,
+    /// The checksum over the log up to the last record (see `log/chain.rs`).
+    pub(super) chain: LogChecksum,
 }
 
-/// Records that are written together.
+/// A group of records that are written together.
 pub(super) struct WriteGroup {
     pub(super) bytes: Vec<u8>,
     pub(super) sync: bool,
@@ -120,8 +121,8 @@ pub(super) struct WriteGroup {
 
 impl TailSegment {
     /// Creates the state of the last segment, which is synced up to its end.
-    pub(super) fn new(found: FoundTail, segment_bytes: u64, end: Lsn) -> Self {
-        let FoundTail { file, base, log_id, chain } = found;
+    pub(super) fn new(found: RecoveredTail, segment_bytes: u64, end: Lsn) -> Self {
+        let RecoveredTail { file, base, log_id, chain } = found;
         Self {
             file: TailFile { pooled: None, open: Some(file) },
             segment_bytes,
@@ -137,12 +138,12 @@ impl TailSegment {
         }
     }
 
-    /// Enables room after small groups, of at most `room_bytes_max` bytes.
-    pub(super) fn with_room(self, room_bytes_max: u64) -> Self {
+    /// Enables preallocation after small groups, of at most `room_bytes_max` bytes.
+    pub(super) fn with_preallocation(self, room_bytes_max: u64) -> Self {
         Self { room_bytes_max, ..self }
     }
 
-    /// Lets a pool close the file while nothing is written.
+    /// Hands the file to a pool, which may close it while nothing is written.
     pub(super) fn with_pool(mut self, pool: &Arc<OpenFiles>, dir: &Path) -> Self {
         if let Some(file) = self.file.open.take() {
             let pooled = pool.add_writable(&segment_path(dir, self.base), file);
@@ -156,8 +157,8 @@ impl TailSegment {
         self.closed = true;
     }
 
-    /// Writes a group, into a new segment if this one is full. Returns the position up to which the log is durable, or
-    /// `None` if the segment is closed for good.
+    /// Writes a group of records, into a new segment if this one is full. Returns the LSN up to
+    /// which the log is durable, or `None` if [`Self::close`] was called.
     pub(super) fn write(
         &mut self,
         group: &WriteGroup,
@@ -169,7 +170,7 @@ impl TailSegment {
             return Ok(None);
         }
         if group.rolls && self.written - self.base >= self.segment_bytes {
-            self.roll(fs, dir, segments)?;
+            self.begin_next_segment(fs, dir, segments)?;
         }
         if !group.bytes.is_empty() {
             let bytes = group.bytes.len() as u64;
@@ -180,7 +181,7 @@ impl TailSegment {
             self.chain = self.chain.with_records(&group.bytes);
             match self.room_bytes.checked_sub(bytes) {
                 Some(left) => self.room_bytes = left,
-                None => self.make_room(&*file, bytes),
+                None => self.preallocate(&*file, bytes),
             }
         }
         if group.sync {
@@ -200,7 +201,7 @@ impl TailSegment {
             self.file.open()?.sync()?;
             self.synced = self.written;
         }
-        self.file.rest();
+        self.file.allow_close();
         Ok(())
     }
 
@@ -209,8 +210,9 @@ impl TailSegment {
         self.written - self.base + SEGMENT_HEADER_BYTES as u64
     }
 
-    /// Writes zeros after a small group; room hardly shortens the sync of a large one.
-    fn make_room(&mut self, file: &dyn File, group_bytes: u64) {
+    /// Preallocates space by writing zeros after a small group. After a large group no space is
+    /// preallocated, since it hardly shortens the next sync.
+    fn preallocate(&mut self, file: &dyn File, group_bytes: u64) {
         self.room_bytes = 0;
         let offset = self.file_offset();
         let wanted = offset.max(ROOM_BYTES_MIN).min(self.room_bytes_max);
@@ -227,8 +229,8 @@ impl TailSegment {
         }
     }
 
-    /// Cuts off the room, so that the file ends with its last record.
-    fn cut_room(&mut self) -> io::Result<()> {
+    /// Removes the preallocated space, so that the file ends with its last record.
+    fn cut_preallocated(&mut self) -> io::Result<()> {
         if self.room_bytes_max == 0 {
             return Ok(());
         }
@@ -240,15 +242,15 @@ impl TailSegment {
         Ok(())
     }
 
-    /// Begins the next segment, after a sync of the present one, so that only the last segment can
-    /// be torn.
-    fn roll(
+    /// Begins the next segment. The present segment is synced before, so that a crash can tear
+    /// only the last segment.
+    fn begin_next_segment(
         &mut self,
         fs: &dyn FileSystem,
         dir: &Path,
         segments: &Segments,
     ) -> Result<(), WriteFailure> {
-        self.cut_room().and_then(|()| self.sync()).map_err(WriteFailure::Failed)?;
+        self.cut_preallocated().and_then(|()| self.sync()).map_err(WriteFailure::Failed)?;
         // A file that was left after a full disk has no records, so it is overwritten.
         let mode = if self.rolling { OpenMode::Create } else { OpenMode::CreateNew };
         self.rolling = true;
@@ -257,7 +259,7 @@ impl TailSegment {
         let file = begin_segment(fs, dir, &head, mode).map_err(WriteFailure::from_write_error)?;
         self.file.replace(&segment_path(dir, head.base), file);
         self.rolling = false;
-        self.chain = Chain::behind_header(&head);
+        self.chain = LogChecksum::after_header(&head);
         self.base = self.written;
         segments.push(self.base);
         Ok(())

@@ -116,7 +116,7 @@ async fn many_append_at_once_while_segments_are_released() {
     };
     let appended = futures::future::join_all((0..6).map(append_some)).await;
     log.sync().await.unwrap();
-    let held = log.held_bytes();
+    let held = log.retained_bytes();
     drop(log);
     let mut expected = appended.concat();
     expected.sort();
@@ -129,7 +129,7 @@ async fn many_append_at_once_while_segments_are_released() {
 }
 
 #[tokio::test]
-async fn places_grow_over_segments_and_restarts() {
+async fn lsns_grow_over_restarts() {
     let ((env, _, _), dir) = (sim::world(1), log_dir());
     let mut ends = Vec::new();
     for _ in 0..4 {
@@ -159,9 +159,9 @@ async fn release_removes_whole_segments_below_a_place_and_never_the_last() {
         ends.push(log.append(&[n; 40]).await.unwrap());
         log.sync().await.unwrap();
     }
-    let before = log.held_bytes();
+    let before = log.retained_bytes();
     log.release(ends[7]).unwrap();
-    assert!(log.held_bytes() < before);
+    assert!(log.retained_bytes() < before);
     let left = payloads(&env, &dir);
     assert!(left[0][0] <= 7, "record 7 ends behind the place");
     assert!(left[0][0] > 4, "whole segments below it are gone");
@@ -349,7 +349,7 @@ async fn a_full_disk_stalls_the_log_and_loses_nothing() {
 /// forever.
 #[tokio::test]
 async fn a_panic_of_the_writer_ends_the_process() {
-    let (env, fs, mut ends) = sim::process(1);
+    let (env, fs, mut ends) = sim::real_env_with_sim_fs(1);
     let log = CommitLog::open(&env, &log_dir(), small(1 << 20), &mut |_, _| Ok(())).unwrap();
     fs.panic_at(fs.operations() + 1);
     log.append(b"a record").await.unwrap();

@@ -27,7 +27,7 @@ const VERSION: u32 = 1;
 const WITNESS_BYTES: usize = 28;
 const FIELDS_BYTES: usize = WITNESS_BYTES - 4;
 
-/// The position up to which a log was synced, read from or written to the witness file.
+/// The content of the witness file: the position up to which a log was synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Witness {
     /// Random id of the log.
@@ -37,7 +37,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// The path in the directory of a log.
+    /// Returns the path of the witness file in the directory of a log.
     pub fn path(dir: &Path) -> PathBuf {
         dir.join("synced.witness")
     }
@@ -71,7 +71,8 @@ impl Witness {
         bytes
     }
 
-    /// Checks that the witness belongs to the log with this id, which the segments name.
+    /// Checks that the witness file belongs to the log with this id, which is in the headers of
+    /// the segments.
     pub fn check_id(&self, dir: &Path, log_id: u64) -> Result<()> {
         if self.log_id == log_id {
             return Ok(());
@@ -85,15 +86,15 @@ impl Witness {
     }
 }
 
-/// The writer of a log's witness.
+/// The writer of a log's witness file.
 #[derive(Default)]
 pub(super) struct WitnessFile {
     written: Lsn,
 }
 
 impl WitnessFile {
-    /// Writes the witness if its position is later than the last one written. A failure is ignored:
-    /// the older witness remains valid.
+    /// Writes the witness file if its position is later than the last one written. A failure is
+    /// ignored, because the older content remains valid.
     pub(super) fn write(&mut self, fs: &dyn FileSystem, dir: &Path, witness: Witness) {
         if witness.synced <= self.written {
             return;

@@ -13,8 +13,8 @@ use crate::log::options::SyncPolicy;
 use crate::log::shared::LogState;
 use crate::log::tail::{WriteFailure, WriteGroup};
 
-/// Largest buffer, in bytes, that is kept for the next group; a larger one was needed for a burst
-/// only and is freed.
+/// Largest buffer, in bytes, that is reused for the next group of records. A larger one was needed
+/// for a burst only and is freed.
 const KEPT_BUFFER_BYTES_MAX: usize = 8 << 20;
 
 /// Interval of retries while the disk is full.
@@ -24,7 +24,7 @@ const FULL_RETRY: Duration = Duration::from_millis(100);
 pub(super) struct LogWriter {
     shared: Arc<LogState>,
     policy: SyncPolicy,
-    /// Empty buffer of the last group, for reuse.
+    /// Empty buffer of the last group of records, for reuse.
     spare: Vec<u8>,
 }
 
@@ -33,16 +33,16 @@ impl LogWriter {
         Self { shared, policy, spare: Vec::new() }
     }
 
-    /// Writes groups. Once a write has failed (all waiters then get the error) or the log is
-    /// closed, it stays idle and never returns.
+    /// Writes groups of records, and never returns. After a failed write or after the log is
+    /// closed, it stays idle; all waiters get the error of a failed write.
     pub(super) async fn run(mut self) -> Infallible {
         if let Err(error) = self.write_groups().await {
-            self.fail(error);
+            self.publish_error(error);
         }
         pending().await
     }
 
-    /// Writes groups until a write fails or the log is closed.
+    /// Writes groups of records until a write fails or the log is closed.
     async fn write_groups(&mut self) -> io::Result<()> {
         loop {
             let Some(group) = self.next_group() else {
@@ -51,14 +51,15 @@ impl LogWriter {
             };
             self.shared.wake_appenders.notify_waiters();
             match self.write(group).await? {
-                (Some(synced), bytes) => self.finish(synced, bytes),
+                (Some(synced), bytes) => self.publish_durable(synced, bytes),
                 (None, _) => return Ok(()),
             }
         }
     }
 
-    /// Writes a group; retries while the disk is full. Appenders wait meanwhile. Returns the LSN up
-    /// to which the log is durable, if it can be written to further, and the group's buffer.
+    /// Writes a group of records, and tries again while the disk is full; appenders wait
+    /// meanwhile. Returns the group's buffer, and the LSN up to which the log is durable; `None`
+    /// if the log is closed.
     async fn write(&self, mut group: WriteGroup) -> io::Result<(Option<Lsn>, Vec<u8>)> {
         let mut was_full = false;
         loop {
@@ -84,7 +85,8 @@ impl LogWriter {
         }
     }
 
-    /// Takes the next group; `None` if no record is pending and no sync is requested.
+    /// Takes all pending records as the next group; `None` if no record is pending and no caller
+    /// waits for a sync.
     fn next_group(&mut self) -> Option<WriteGroup> {
         let mut pending = self.shared.pending();
         if !pending.bytes.is_empty() {
@@ -103,7 +105,8 @@ impl LogWriter {
         None
     }
 
-    fn finish(&mut self, synced: Lsn, mut bytes: Vec<u8>) {
+    /// Publishes the LSN up to which the log is durable, and keeps the buffer for reuse.
+    fn publish_durable(&mut self, synced: Lsn, mut bytes: Vec<u8>) {
         if bytes.capacity() > self.spare.capacity() && bytes.capacity() <= KEPT_BUFFER_BYTES_MAX {
             bytes.clear();
             self.spare = bytes;
@@ -119,7 +122,8 @@ impl LogWriter {
         }
     }
 
-    fn fail(&self, error: io::Error) {
+    /// Publishes the error of a failed write or sync to all waiters.
+    fn publish_error(&self, error: io::Error) {
         let error = Error::from(error)
             .context(format!("writing the commit log in {}", self.shared.dir.display()));
         tracing::error!(%error, "the commit log has stopped: no epoch is applied until the process is restarted");

@@ -1,16 +1,17 @@
 //! Compaction: merges neighbouring fragments of a list into one.
 //!
-//! The choice is a pure function of sizes. It is made for one slice and extended to all slices
-//! whose lists contain the same fragments next to each other. The merge runs without a lock. Its
-//! result is discarded if the lists no longer contain the inputs next to each other when it ends. A
-//! large enough slice gets a separate file.
+//! The fragments to merge are chosen by their sizes alone. The choice is made for one slice and
+//! extended to all slices whose lists contain the same fragments next to each other. The merge
+//! runs without a lock. Its result is discarded if the lists no longer contain the inputs next to
+//! each other when it ends. A large enough slice gets a separate file.
 //!
-//! **After a change of column groups** a list can begin with fragments of which only some of the
-//! group's columns count: where groups were joined, the list contains the parallel chains of their
-//! columns. These items are *welded*: all of them, from the oldest to the last such item, are
-//! merged in one compaction, or none is. Only complete chains have the same history, and only then
-//! can the output, which has all columns of the group, replace each of them. The output's rows come
-//! from the chain of the included values, which has all columns.
+//! **After a change of column groups** a list can begin with fragments that are read for only some
+//! of the group's columns. After two groups were joined, the list contains a separate chain of
+//! fragments for the columns of each. These items are *welded*: all of them, from the oldest to
+//! the last such item, are merged in one compaction, or none is. Only complete chains contain the
+//! same versions of entries. So only then can the output, which has all columns of the group,
+//! replace each of them. The output's rows come from the chain of the included values, which has
+//! all columns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -30,7 +31,7 @@ use crate::index::fragment_lists::FragmentLists;
 use crate::index::local_index::LocalIndex;
 use crate::maintain::rewrite::Rewrite;
 use crate::manifest::lists::{EpochRange, ListItem};
-use crate::merge_policy::{FRAGMENTS_MIN, choose};
+use crate::merge_policy::{FRAGMENTS_MIN, choose_node};
 use crate::read::slice_fragments::source_of;
 use crate::read::source::Source;
 use crate::retention::RetainedEpochs;
@@ -41,32 +42,32 @@ use crate::tables::table::Table;
 const OWN_FILE_BYTES: u64 = 64 << 20;
 
 /// Number of fragments up to which lists may grow while a slice is sent to another node. Longer
-/// lists are merged, and the merged fragments are sent again.
+/// lists are compacted all the same, and the new fragments must be sent again.
 const KEPT_FRAGMENTS_MAX: usize = 24;
 
-/// The lists that a compaction considers.
+/// The lists that a compaction considers, and its aim.
 pub enum CompactionScope<'a> {
-    /// Merge where a merge is worthwhile.
+    /// Merges neighbouring fragments where a merge is worthwhile.
     WherePays,
-    /// Merge each list into one fragment, except the lists in this set. Finished lists are added to
-    /// the set.
+    /// Merges each list into one fragment, except the lists in this set. Finished lists are added
+    /// to the set.
     Everything(&'a mut BTreeSet<(Columns, SliceNo)>),
 }
 
-/// A chosen compaction.
+/// A chosen compaction: the fragments to merge, in the lists of one or more slices.
 struct CompactionChoice {
     group: Columns,
-    pieces: Vec<ListPiece>,
+    pieces: Vec<ListInputs>,
     retained: RetainedEpochs,
 }
 
-/// The inputs of a compaction in the list of one slice.
-struct ListPiece {
+/// The fragments in one slice's list that a compaction merges.
+struct ListInputs {
     slice: SliceNo,
     inputs: Vec<ListItem>,
     sources: Vec<Source>,
     at_bottom: bool,
-    /// True if the inputs are the complete list.
+    /// True if these are all fragments of the list.
     whole: bool,
     bytes: u64,
 }
@@ -94,14 +95,15 @@ pub fn compact_index(
         // A caller waits for the result, so there is no limit.
         CompactionScope::Everything(_) => usize::MAX,
     };
-    let _output = index.hold_memory(choice.held_bytes());
-    let outputs = choice.run(files, index.info.spec.compression, longest)?;
+    let _output = index.count_temporary(choice.output_memory_bytes());
+    let outputs = choice.write_outputs(files, index.info.spec.compression, longest)?;
     files.sync_names()?;
     replace(index, &choice, outputs, files)?;
     tracing::debug!(slices = choice.pieces.len(), "merged fragments");
     Ok(true)
 }
 
+/// Chooses the next compaction of an index; `None` if no merge is worthwhile.
 fn choose_fragments(index: &LocalIndex, scope: &CompactionScope<'_>) -> Option<CompactionChoice> {
     let retained = index.writer().retained.clone();
     let fragment_lists = lock(&index.fragment_lists);
@@ -113,13 +115,13 @@ fn choose_fragments(index: &LocalIndex, scope: &CompactionScope<'_>) -> Option<C
     let groups: BTreeSet<Columns> =
         slices.values().flat_map(|lists| lists.groups.iter().map(|g| g.columns)).collect();
     groups.into_iter().find_map(|group| {
-        let pieces = choose_pieces(&fragment_lists, group, scope)?;
+        let pieces = choose_inputs(&fragment_lists, group, scope)?;
         Some(CompactionChoice { group, pieces, retained: retained.clone() })
     })
 }
 
-/// Replaces the inputs by the outputs in the lists; deletes the outputs if the inputs are no longer
-/// in the lists.
+/// Replaces the merged fragments by the new ones in the lists. Deletes the new fragments if the
+/// merged ones are no longer in the lists.
 fn replace(
     index: &LocalIndex,
     choice: &CompactionChoice,
@@ -142,16 +144,16 @@ fn replace(
         in_place = in_place && manifest.replace(slice, choice.group, &piece.inputs, items)?;
     }
     let mut kept = match plant::is(Plant::FloorNotRaised) {
-        true => manifest.reach().unwrap_or_default(),
+        true => manifest.readable_epochs().unwrap_or_default(),
         false => choice.retained.clone(),
     };
     // A rollback to below the horizon may have come since the choice. The inputs are still there, so they have no newer rows.
     kept.roll_back_to(index.writer().applied);
-    manifest.restrict_to(&kept);
+    manifest.restrict_readable(&kept);
     if !in_place {
         return Ok(());
     }
-    let outputs = outputs.keep();
+    let outputs = outputs.into_fragments();
     // After an error, either manifest may be on disk. So all files stay, and the next start finds
     // out which are named.
     files.write_manifest(&manifest)?;
@@ -159,7 +161,7 @@ fn replace(
     fragment_lists.tables.extend(outputs.into_iter().map(|new| (new.file, new.table)));
     let mut writer = index.writer();
     index.publish(&fragment_lists, &mut writer, |version| {
-        version.restrict_to(&kept);
+        version.restrict_readable(&kept);
     })?;
     files.retire(fragment_lists.take_unnamed());
     Ok(())
@@ -172,13 +174,13 @@ pub fn compact_everything(index: &LocalIndex, files: &DataFiles) -> Result<()> {
     Ok(())
 }
 
-/// Chooses the fragments to merge in a column group, for one slice, and returns all slices whose
-/// lists contain these fragments next to each other.
-fn choose_pieces(
+/// Chooses neighbouring fragments to merge in one slice's list of a column group. Returns them for
+/// each slice whose list contains the same fragments next to each other.
+fn choose_inputs(
     fragment_lists: &FragmentLists,
     group: Columns,
     scope: &CompactionScope<'_>,
-) -> Option<Vec<ListPiece>> {
+) -> Option<Vec<ListInputs>> {
     let lists = || {
         fragment_lists.manifest.slices.iter().filter_map(|(slice, lists)| {
             let items = &lists.group(group)?.items;
@@ -193,7 +195,7 @@ fn choose_pieces(
         if matches!(scope, CompactionScope::Everything(done) if done.contains(&(group, slice))) {
             return None;
         }
-        let range = choose_piece(&sources, welded(items, group), scope)?;
+        let range = choose_range(&sources, welded_count(items, group), scope)?;
         Some(items[range].iter().map(|item| item.file).collect::<Vec<_>>())
     })?;
     let mut pieces = Vec::new();
@@ -203,32 +205,34 @@ fn choose_pieces(
             .windows(files.len())
             .position(|window| window.iter().map(|item| item.file).eq(files.iter().copied()));
         let Some(at) = at else { continue };
-        let (end, welded) = (at + files.len(), welded(items, group));
+        let (end, welded) = (at + files.len(), welded_count(items, group));
         if at < welded && (at > 0 || end < welded) {
             continue;
         }
         let inputs = items[at..end].to_vec();
         let counts = |(item, source): (&ListItem, &Source)| {
-            item.columns.intersects(deciding(group)).then(|| source.clone())
+            item.columns.intersects(deciding_columns(group)).then(|| source.clone())
         };
         let sources: Vec<Source> =
             items.iter().zip(&sources).take(end).skip(at).filter_map(counts).collect();
         let bytes = sources.iter().map(section_bytes).sum();
         let at_bottom = at == 0 || plant::is(Plant::TombstonesDroppedAbove);
-        pieces.push(ListPiece { slice, inputs, sources, at_bottom, whole, bytes });
+        pieces.push(ListInputs { slice, inputs, sources, at_bottom, whole, bytes });
     }
     Some(pieces)
 }
 
 impl CompactionChoice {
-    /// Returns the bytes of memory of the output's filter and, approximately, of its sparse index.
-    fn held_bytes(&self) -> u64 {
+    /// Returns the memory for the new fragment's filter and sparse index while it is written, in
+    /// bytes (approximate).
+    fn output_memory_bytes(&self) -> u64 {
         let sources = self.pieces.iter().flat_map(|piece| &piece.sources);
         sources.map(section_rows).sum::<u64>() * FILTER_BYTES
     }
 
-    /// Writes the outputs; `longest` returns the length of the longest list, which sets the pace.
-    fn run<'a>(
+    /// Writes the new fragments. `longest` returns the length of the index's longest list, which
+    /// determines the write rate.
+    fn write_outputs<'a>(
         &self,
         files: &'a DataFiles,
         compression: Compression,
@@ -250,11 +254,16 @@ impl CompactionChoice {
             let warm = is_in_cache(group);
             let written = files.write(&[self.group], (compression, filter), |out| {
                 if warm {
-                    out.set_warm();
+                    out.cache_new_blocks();
                 }
                 let mut out = PacedSink::new(out, &files.pacer, longest);
                 group.iter().try_for_each(|piece| {
-                    rewrite.slice(piece.slice, piece.sources.clone(), piece.at_bottom, &mut out)
+                    rewrite.rewrite_slice(
+                        piece.slice,
+                        piece.sources.clone(),
+                        piece.at_bottom,
+                        &mut out,
+                    )
                 })
             });
             outputs.extend(written?);
@@ -263,9 +272,9 @@ impl CompactionChoice {
     }
 }
 
-/// True if at least half of the inputs' blocks are cached. The output then replaces them in the
-/// cache.
-fn is_in_cache(pieces: &[ListPiece]) -> bool {
+/// Returns true if at least half of the blocks to be merged are cached. Then the blocks of the new
+/// fragment are cached instead.
+fn is_in_cache(pieces: &[ListInputs]) -> bool {
     let tables = pieces.iter().flat_map(|piece| &piece.sources).map(|source| &source.table);
     let tables: BTreeMap<u64, &Table> =
         tables.filter_map(|table| Some((table.fragment()?.id(), &**table))).collect();
@@ -274,30 +283,32 @@ fn is_in_cache(pieces: &[ListPiece]) -> bool {
     2 * tables.values().map(cached).sum::<u32>() >= blocks
 }
 
+/// Returns the bytes of a source's slice in its table.
 fn section_bytes(source: &Source) -> u64 {
     let index = &source.table.index;
     index.section(source.rows_of).map_or(0, |section| index.sections()[section].bytes)
 }
 
+/// Returns the number of rows of a source's slice in its table.
 fn section_rows(source: &Source) -> u64 {
     let index = &source.table.index;
     index.section(source.rows_of).map_or(0, |section| index.sections()[section].rows)
 }
 
-/// Returns the number of welded items: all items up to the last one that lacks columns of the
-/// group.
-fn welded(items: &[ListItem], group: Columns) -> usize {
+/// Returns the number of welded items at the beginning of a list: all items up to the last one
+/// that is read for only some of the group's columns.
+fn welded_count(items: &[ListItem], group: Columns) -> usize {
     items.iter().rposition(|item| item.columns != group).map_or(0, |last| last + 1)
 }
 
-/// Returns the columns whose chain has the rows of a group.
-fn deciding(group: Columns) -> Columns {
+/// Returns the columns whose fragments decide which rows a compaction of the group writes.
+fn deciding_columns(group: Columns) -> Columns {
     if group.intersects(Columns::INCLUDE) { Columns::INCLUDE } else { group }
 }
 
-/// Chooses the range of a list's items to merge; the first `welded` items are merged together or
-/// not at all. `None` if no merge is worthwhile.
-fn choose_piece(
+/// Chooses the range of a list's fragments to merge; the first `welded` ones are merged together
+/// or not at all. `None` if no merge is worthwhile.
+fn choose_range(
     sources: &[Source],
     welded: usize,
     scope: &CompactionScope<'_>,
@@ -307,7 +318,7 @@ fn choose_piece(
             let (first, rest) = sources.split_at(welded);
             let first = (welded > 0).then(|| first.iter().map(section_bytes).sum());
             let sizes: Vec<u64> = first.into_iter().chain(rest.iter().map(section_bytes)).collect();
-            let range = choose(&sizes, FRAGMENTS_MIN, u64::MAX)?;
+            let range = choose_node(&sizes, FRAGMENTS_MIN, u64::MAX)?;
             // All welded items together have one size.
             let more = welded.saturating_sub(1);
             let begin = if range.start == 0 { 0 } else { range.start + more };
@@ -316,7 +327,7 @@ fn choose_piece(
         CompactionScope::Everything(_) => {
             let settled = match sources {
                 [] => true,
-                [only] => welded == 0 && only.table.stats.shows_whole_at(Epoch(u64::MAX)),
+                [only] => welded == 0 && only.table.stats.is_all_visible_at(Epoch(u64::MAX)),
                 _ => false,
             };
             (!settled).then_some(0..sources.len())

@@ -1,7 +1,7 @@
 //! Flush: writes an index's memory into fragments, one per column group.
 //!
-//! The order makes it safe: the fragments are synced, then their names, then the manifest that names them. Only then
-//! are memory and log released.
+//! The order of the steps makes a flush safe: the fragments are synced, then their names, then the
+//! manifest that names them. Only then are memory and log released.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::index::local_index::LocalIndex;
 use crate::index::memtable::{BackMemtable, SORT_BYTES};
 use crate::maintain::merge_runs::{merge_frozen, slices_of};
 use crate::maintain::rewrite::Rewrite;
-use crate::manifest::edit::Place;
+use crate::manifest::edit::ListPosition;
 use crate::manifest::lists::EpochRange;
 use crate::read::source::Source;
 use crate::retention::RetainedEpochs;
@@ -28,11 +28,11 @@ use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;
 use crate::tables::table::Table;
 
-/// The memory of an index that a flush writes.
+/// The memory of an index that a flush is writing, and the index's state when the flush began.
 struct FrozenMemory {
     runs: Vec<Arc<Table>>,
     memtable: Arc<BackMemtable>,
-    /// All changes up to this epoch are in this memory or in older fragments.
+    /// All changes up to this epoch are in the memory to be written or in older fragments.
     epoch: Epoch,
     retained: RetainedEpochs,
     reach: Option<RetainedEpochs>,
@@ -45,29 +45,30 @@ struct FrozenMemory {
 /// Writes the memory of an index into fragments; returns false if there was nothing to write.
 pub fn flush(index: &LocalIndex, files: &DataFiles) -> Result<bool> {
     let _one_at_a_time = lock(&index.flush);
-    let _compactions_give_way = files.pacer.flushing();
+    let _compactions_give_way = files.pacer.begin_flush();
     let (floor, grouping) = {
         let fragment_lists = lock(&index.fragment_lists);
         (fragment_lists.manifest.floor, fragment_lists.manifest.grouping())
     };
-    let Some(mut frozen) = freeze(index, floor, grouping) else { return Ok(false) };
+    let Some(mut frozen) = freeze_memory(index, floor, grouping) else { return Ok(false) };
     let written = merge_frozen(index, &mut frozen.runs, &frozen.retained).and_then(|()| {
         let written = write(index, &frozen, files)?;
         files.sync_names()?;
-        install(index, &frozen, written, files)
+        add_to_lists(index, &frozen, written, files)
     });
     let mut writer = index.writer();
     if let Err(error) = written {
-        writer.thaw();
+        writer.restore_frozen();
         return Err(error);
     }
     tracing::debug!(epoch = %frozen.epoch, "wrote memory to a fragment");
     Ok(true)
 }
 
-/// Sets the memory of an index aside for a flush; later epochs use a new memtable and new runs.
-/// `None` if a flush is not needed; a floor that is higher in memory than on disk needs one too.
-fn freeze(
+/// Sets the memory of an index aside for a flush; later epochs use a new memtable and new tables.
+/// Returns `None` if no flush is needed. A flush is also needed if the oldest readable epoch is
+/// higher in memory than in the manifest on disk.
+fn freeze_memory(
     index: &LocalIndex,
     floor_on_disk: Option<Epoch>,
     grouping: Grouping,
@@ -100,7 +101,7 @@ fn freeze(
         runs,
         memtable,
         epoch: writer.applied,
-        reach: version.reach(),
+        reach: version.readable_epochs(),
         retained: writer.retained.clone(),
         entries: writer.entries.iter().map(|(slice, n)| (*slice, (*n).max(0) as u64)).collect(),
         uncounted: writer.uncounted.clone(),
@@ -109,6 +110,7 @@ fn freeze(
     })
 }
 
+/// Writes the frozen memory into fragments.
 fn write<'a>(
     index: &LocalIndex,
     frozen: &FrozenMemory,
@@ -119,6 +121,7 @@ fn write<'a>(
     Ok(written)
 }
 
+/// Writes the rows of entries into fragments.
 fn write_runs(
     index: &LocalIndex,
     frozen: &FrozenMemory,
@@ -133,7 +136,7 @@ fn write_runs(
     })
 }
 
-/// Writes the rows of runs, except versions that no read can need.
+/// Writes the rows of `runs` (tables in memory), except versions that no read can need.
 pub fn put_runs(
     runs: &[Arc<Table>],
     retained: &RetainedEpochs,
@@ -141,11 +144,12 @@ pub fn put_runs(
 ) -> Result<()> {
     let rewrite = Rewrite { retained: retained.clone(), back: false };
     slices_of(runs).into_iter().try_for_each(|slice| {
-        let sources = runs.iter().map(|run| Source::whole(run, slice)).collect();
-        rewrite.slice(slice, sources, false, out)
+        let sources = runs.iter().map(|run| Source::of_slice(run, slice)).collect();
+        rewrite.rewrite_slice(slice, sources, false, out)
     })
 }
 
+/// Writes the frozen memtable into a fragment of the back index.
 fn write_memtable(
     index: &LocalIndex,
     frozen: &FrozenMemory,
@@ -155,13 +159,13 @@ fn write_memtable(
         return Ok(Vec::new());
     }
     let rows = frozen.memtable.states();
-    let _sorting = index.hold_memory(rows * (SORT_BYTES + FILTER_BYTES));
+    let _sorting = index.count_temporary(rows * (SORT_BYTES + FILTER_BYTES));
     files.write(&[Columns::BACK], (index.info.spec.compression, Some(rows)), |out| {
         put_states(&frozen.memtable, &frozen.retained, out)
     })
 }
 
-/// Writes the states of a memtable, except states that no read can need.
+/// Writes the document records of a memtable, except records that no read can need.
 pub fn put_states(
     memtable: &BackMemtable,
     retained: &RetainedEpochs,
@@ -185,9 +189,9 @@ pub fn put_states(
     Ok(())
 }
 
-/// Adds the fragments to the lists of their slices and frees the memory. If the columns were
+/// Adds the new fragments to the lists of their slices and frees the memory. If the columns were
 /// regrouped meanwhile, each column is added to the list of its new group.
-fn install(
+fn add_to_lists(
     index: &LocalIndex,
     frozen: &FrozenMemory,
     written: UnnamedFragments<'_>,
@@ -205,7 +209,7 @@ fn install(
             &slices,
             *columns,
             EpochRange::from_stats(&table.stats),
-            Place::Newest,
+            ListPosition::Newest,
         )?;
     }
     manifest.flushed = frozen.epoch;
@@ -213,12 +217,12 @@ fn install(
     let entries = frozen.entries.iter().filter(|(slice, _)| here(slice)).copied();
     manifest.entries.extend(entries);
     manifest.entries.retain(|slice, _| !frozen.uncounted.contains(slice));
-    frozen.reach.iter().for_each(|reach| manifest.restrict_to(reach));
-    manifest.restrict_to(&frozen.retained);
+    frozen.reach.iter().for_each(|reach| manifest.restrict_readable(reach));
+    manifest.restrict_readable(&frozen.retained);
     if fragment_lists.is_dropped {
         return Ok(());
     }
-    let written = written.keep();
+    let written = written.into_fragments();
     if !frozen.is_building {
         files.write_manifest(&manifest)?;
     }
@@ -231,7 +235,7 @@ fn install(
     };
     index.publish(&fragment_lists, &mut writer, |version| {
         version.runs.drain(..frozen_runs);
-        version.restrict_to(&frozen.retained);
+        version.restrict_readable(&frozen.retained);
     })?;
     writer.frozen = None;
     writer.frozen_runs = 0;

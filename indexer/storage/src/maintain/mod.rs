@@ -1,4 +1,5 @@
-//! Maintenance: merges of runs, flushes, compactions, and release of the log.
+//! Maintenance in the background: merges of tables in memory, flushes, compactions, and release of
+//! the log.
 
 pub(crate) mod compaction;
 pub(crate) mod flush;

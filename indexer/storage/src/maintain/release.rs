@@ -14,7 +14,7 @@ use crate::node::context::EngineContext;
 /// all indexes.
 pub async fn release_log(context: &Arc<EngineContext>) -> Result<()> {
     let task = Arc::clone(context);
-    context.env.blocking(move || settle_doubts(&task)).await;
+    context.env.blocking(move || retry_manifests(&task)).await;
     let mut order = context.order.lock().await;
     context.checkpoint(&mut order, 1);
     let indexes = context.state.indexes_and_rebuilds();
@@ -26,7 +26,7 @@ pub async fn release_log(context: &Arc<EngineContext>) -> Result<()> {
         .filter(|(bucket, _)| indexes.iter().any(|index| index.info.bucket == **bucket))
         .filter_map(|(_, progress)| progress.unapplied_from)
         .collect();
-    let doubts = context.files.doubts().into_iter().map(|(_, doubt)| doubt.lsn);
+    let doubts = context.files.uncertain_manifests().into_iter().map(|(_, doubt)| doubt.lsn);
     let needed = unflushed.chain(unapplied_from).chain(doubts).min().unwrap_or(u64::MAX);
     let needed = if plant::is(Plant::LogReleasedEarly) { u64::MAX } else { needed };
     let passed = order.checkpoints.partition_point(|(lsn, _)| *lsn <= needed);
@@ -48,19 +48,20 @@ pub async fn release_log(context: &Arc<EngineContext>) -> Result<()> {
     Ok(())
 }
 
-/// Makes the manifests on disk agree with memory again after failed writes that left a doubt.
-/// Doubts that remain are retried at the next call. Blocks the thread.
-pub fn settle_doubts(context: &EngineContext) {
-    for (index, doubt) in context.files.doubts() {
+/// Writes the manifests again whose previous write failed, so that it is uncertain what is on
+/// disk. Manifests that cannot be written are tried again at the next call. Blocks the thread.
+pub fn retry_manifests(context: &EngineContext) {
+    for (index, doubt) in context.files.uncertain_manifests() {
         let bucket_lock = context.state.bucket_lock(doubt.bucket);
         let _alone = lock(&bucket_lock);
-        if let Err(error) = settle_doubt(context, index) {
+        if let Err(error) = retry_manifest(context, index) {
             tracing::warn!(%index, %error, "a manifest on disk may still differ from memory");
         }
     }
 }
 
-fn settle_doubt(context: &EngineContext, index: LocalIndexId) -> Result<()> {
+/// Writes the manifest of one index again, so that the disk agrees with memory.
+fn retry_manifest(context: &EngineContext, index: LocalIndexId) -> Result<()> {
     let put_back = |before| context.files.put_back_manifest(index, before);
     let Some(index) = context.state.get(index) else { return put_back(None) };
     let fragment_lists = lock(&index.fragment_lists);

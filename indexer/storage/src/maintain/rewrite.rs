@@ -1,4 +1,5 @@
-//! Rewriting: merges some sources into one table, for merges of runs, flushes and compactions.
+//! Rewriting of rows: merges some sources into one table and drops versions that no read can need.
+//! Used by merges of tables in memory, flushes and compactions.
 
 use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
@@ -11,16 +12,16 @@ use crate::rows::packed;
 use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;
 
-/// The rules by which a merge rewrites rows.
+/// A rewrite of rows, with the rules that decide which versions are dropped.
 #[derive(Clone, Debug)]
 pub struct Rewrite {
     /// The epochs whose versions must be retained.
     pub retained: RetainedEpochs,
-    /// True if the values are packed states of the back index.
+    /// True for rows of the back index, whose values are packed entries of documents.
     pub back: bool,
 }
 
-/// A version of the current entry that is retained.
+/// A version of the current entry, with the place of its value.
 struct RetainedVersion {
     epoch: Epoch,
     tombstone: bool,
@@ -28,9 +29,10 @@ struct RetainedVersion {
 }
 
 impl Rewrite {
-    /// Appends the rows of one slice. Must be called for slices in ascending order. `at_bottom`
-    /// means that no rows older than the sources exist (see [`crate::retention`]).
-    pub fn slice(
+    /// Merges the rows of one slice from `sources` and writes them to `out`. Must be called for
+    /// slices in ascending order. `at_bottom` is true if no rows older than those of the sources
+    /// exist (see [`crate::retention`]).
+    pub fn rewrite_slice(
         &self,
         slice: SliceNo,
         sources: Vec<Source>,
@@ -40,7 +42,7 @@ impl Rewrite {
         if let [only] = &sources[..]
             && !at_bottom
             && out.takes_blocks()
-            && self.keeps_whole(only)
+            && self.keeps_all_rows(only)
         {
             return copy_blocks(only, slice, out);
         }
@@ -52,9 +54,9 @@ impl Rewrite {
             versions.clear();
             let mut key_len = 0;
             let found = merge.next_versions(&mut entry, |cursor| {
-                let (block, row) = cursor.place();
+                let (block, row) = cursor.block_and_row();
                 key_len = block.key_len(row);
-                versions.push(self.version(cursor, &mut values));
+                versions.push(self.read_version(cursor, &mut values));
             })?;
             if !found {
                 return Ok(());
@@ -77,9 +79,9 @@ impl Rewrite {
         }
     }
 
-    /// The version at a cursor; appends its value to `values`.
-    fn version(&self, cursor: &Cursor, values: &mut Vec<u8>) -> RetainedVersion {
-        let (block, row) = cursor.place();
+    /// Returns the version at a cursor, and appends its value to `values`.
+    fn read_version(&self, cursor: &Cursor, values: &mut Vec<u8>) -> RetainedVersion {
+        let (block, row) = cursor.block_and_row();
         let from = values.len();
         block.put_value(row, values);
         if self.back && (cursor.keys.high.is_some() || !cursor.keys.low.is_empty()) {
@@ -92,9 +94,10 @@ impl Rewrite {
         RetainedVersion { epoch: block.epoch(row), tombstone, value: from..values.len() }
     }
 
-    /// Returns true if all rows of a run are retained unchanged when the merge is not at the
-    /// bottom. Always false for the back index, whose filter must read each row.
-    fn keeps_whole(&self, run: &Source) -> bool {
+    /// Returns true if a merge that is not at the bottom writes all rows of a source unchanged, so
+    /// that blocks can be copied. Returns false for the back index, because its filter must be
+    /// built row by row.
+    fn keeps_all_rows(&self, run: &Source) -> bool {
         let Source { table, range, epochs, .. } = run;
         !self.back
             && table.fragment().is_none()
@@ -106,6 +109,7 @@ impl Rewrite {
     }
 }
 
+/// Copies the blocks of a slice without reading their rows.
 fn copy_blocks(run: &Source, slice: SliceNo, out: &mut impl RowSink) -> Result<()> {
     let index = &run.table.index;
     let Some(section) = index.section(run.rows_of) else { return Ok(()) };

@@ -6,8 +6,8 @@
 //! begins only if the indexes without a worker exceed the limits too.
 //!
 //! A flush begins when memory exceeds a first limit or the log grows too long. It picks the index
-//! with the largest `A·memory + B·log held`. Above a second limit, epochs wait. Both limits leave
-//! room for the block cache.
+//! with the largest weighted sum of its memory and of the bytes of log that are retained for it.
+//! Above a second limit, epochs wait. Both limits leave memory for the block cache.
 //!
 //! The memory in use is the sum of runs, memtables, the fragments' indexes and filters, pending log
 //! records, the memory of flushes and compactions in progress, and the changes of open
@@ -34,16 +34,16 @@ use crate::node::context::EngineContext;
 
 /// Interval between retries of a failed flush while epochs wait for memory.
 const RETRY: Duration = Duration::from_millis(100);
-/// Weight of a byte of memory in the choice of a flush.
+/// Weight of a byte of memory in the choice of the index to flush.
 const MEMORY_WEIGHT: u64 = 4;
-/// Weight of a byte of retained log in the choice of a flush.
+/// Weight of a byte of retained log in the choice of the index to flush.
 const LOG_WEIGHT: u64 = 1;
 
-/// Waits until the memory in use is below the second limit.
-pub async fn wait_for_room(context: &Arc<EngineContext>) {
+/// Waits until there is memory for another epoch, and starts flushes meanwhile.
+pub async fn wait_for_memory(context: &Arc<EngineContext>) {
     loop {
         let room = context.room.notified();
-        if context.has_room() {
+        if context.has_memory() {
             return;
         }
         flush_if_wanted(context);
@@ -52,7 +52,8 @@ pub async fn wait_for_room(context: &Arc<EngineContext>) {
     }
 }
 
-/// A worker's exclusive use of an index for one kind of work, until this value is dropped.
+/// A worker's exclusive use of an index for one kind of background work, until this value is
+/// dropped.
 struct Turn<'a> {
     context: &'a EngineContext,
     kind: WorkKind,
@@ -61,13 +62,13 @@ struct Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        lock(&self.context.background).workers(self.kind).give_back(&self.index);
+        lock(&self.context.background).workers(self.kind).release(&self.index);
     }
 }
 
-/// Lets `choose` choose among the indexes without a worker of the kind, and reserves the chosen
-/// index.
-fn take(
+/// Reserves the index that `choose` returns for a worker of this kind; `choose` must return an
+/// index without such a worker.
+fn reserve_index(
     context: &EngineContext,
     kind: WorkKind,
     choose: impl FnOnce(&Workers) -> Option<Arc<LocalIndex>>,
@@ -75,13 +76,13 @@ fn take(
     let mut background = lock(&context.background);
     let workers = background.workers(kind);
     let index = choose(workers)?;
-    workers.take(&index);
+    workers.reserve(&index);
     Some(Turn { context, kind, index })
 }
 
-/// Returns the index whose flush frees the most, among indexes without a worker that are not in
-/// `tried`; `None` if these indexes alone are no reason for a flush. The memory of other indexes
-/// does not count: their flushes are in progress, or have failed.
+/// Returns the index whose flush frees the most memory and log. Only indexes without a running
+/// flush that are not in `tried` are considered; the flushes of the others are in progress or have
+/// failed. Returns `None` if the considered indexes alone are no reason for a flush.
 fn pick_flush(
     context: &EngineContext,
     flushes: &Workers,
@@ -96,11 +97,11 @@ fn pick_flush(
     };
     let unwritten: u64 = free.iter().map(|index| index.memory_bytes()).sum();
     // With little memory left, flushes must begin before epochs have to wait. When they wait, less is worth a flush.
-    let much = context.options.flush_bytes().min(context.room_bytes() / 2);
-    let is_much = unwritten > if context.has_room() { much } else { much / 8 };
+    let much = context.options.flush_bytes().min(context.unflushed_bytes_max() / 2);
+    let is_much = unwritten > if context.has_memory() { much } else { much / 8 };
     // The first flush may be of any index that holds a part of a long log. A further index must hold much of it: otherwise it was
     // flushed not long ago, or would be flushed again and again while the first flush lasts.
-    let is_first = tried.is_empty() && flushes.is_at_rest();
+    let is_first = tried.is_empty() && flushes.has_no_reservation();
     let holds_least = if is_first { 0 } else { context.options.log_bytes / 2 };
     let is_urgent =
         |index: &Arc<LocalIndex>| index.stats.is_full() || is_log_long && held(index) > holds_least;
@@ -112,8 +113,8 @@ fn pick_flush(
     free.into_iter().max_by_key(weight)
 }
 
-/// Starts a worker. If the maximum of the kind is running, one of the running workers looks for
-/// more work before it ends.
+/// Starts a worker for one kind of background work. If the maximum number of workers is running,
+/// one of them looks for more work before it ends.
 fn start(
     context: &Arc<EngineContext>,
     kind: WorkKind,
@@ -132,7 +133,7 @@ fn start(
     context.env.spawn_blocking("storage-upkeep", TaskPolicy::EndProcess, move || {
         loop {
             if let Err(error) = work(&task) {
-                note_trouble(&task, &error);
+                note_error(&task, &error);
             }
             if lock(&task.background).workers(kind).end() {
                 break;
@@ -141,22 +142,23 @@ fn start(
     });
 }
 
-fn note_trouble(context: &EngineContext, error: &proto::Error) {
+/// Logs an error of background work and stores it for reports.
+fn note_error(context: &EngineContext, error: &proto::Error) {
     tracing::warn!(%error, "a flush or compaction of the slice store failed");
     lock(&context.background).trouble = Some(error.to_string());
 }
 
-/// Starts the work that an applied epoch has made worthwhile.
-pub(crate) fn after_epoch(context: &Arc<EngineContext>, bucket: BucketId) {
+/// Starts the background work that an applied epoch has made worthwhile.
+pub(crate) fn start_after_epoch(context: &Arc<EngineContext>, bucket: BucketId) {
     if context.state.indexes_of_bucket(bucket).iter().any(|index| is_worth_merging(index)) {
         start(context, WorkKind::MergeRuns, merge_runs);
     }
     flush_if_wanted(context);
 }
 
-/// Starts the compactions that commits have made worthwhile; the rows of large commits are written
-/// without flushes.
-pub(crate) fn after_commits(context: &Arc<EngineContext>) {
+/// Starts the compactions that large commits have made worthwhile. The rows of large commits are
+/// written without flushes, which otherwise start compactions.
+pub(crate) fn start_after_commits(context: &Arc<EngineContext>) {
     start(context, WorkKind::Compact, compact);
 }
 
@@ -173,6 +175,7 @@ fn flush_if_wanted(context: &Arc<EngineContext>) {
     }
 }
 
+/// Merges tables in memory, as long as a merge is worthwhile in any index.
 fn merge_runs(context: &Arc<EngineContext>) -> Result<()> {
     while let Some(index) =
         context.state.indexes_and_rebuilds().into_iter().find(|index| is_worth_merging(index))
@@ -182,11 +185,12 @@ fn merge_runs(context: &Arc<EngineContext>) -> Result<()> {
     Ok(())
 }
 
+/// Flushes indexes as long as a flush is worthwhile, then releases the log and starts compactions.
 fn flush_where_needed(context: &Arc<EngineContext>) -> Result<()> {
     let mut tried = Vec::<Arc<LocalIndex>>::new();
     loop {
         let pick = |flushes: &Workers| pick_flush(context, flushes, &tried);
-        let Some(turn) = take(context, WorkKind::Flush, pick) else { break };
+        let Some(turn) = reserve_index(context, WorkKind::Flush, pick) else { break };
         tried.push(Arc::clone(&turn.index));
         // An index that cannot be flushed must not keep the others from it.
         match flush(&turn.index, &context.files) {
@@ -195,7 +199,7 @@ fn flush_where_needed(context: &Arc<EngineContext>) -> Result<()> {
                 context.room.notify_waiters();
             }
             // Epochs that wait for memory try again after a while.
-            Err(error) => note_trouble(context, &error),
+            Err(error) => note_error(context, &error),
         }
     }
     if tried.is_empty() && !context.is_log_long() {
@@ -214,16 +218,17 @@ fn flush_where_needed(context: &Arc<EngineContext>) -> Result<()> {
     Ok(())
 }
 
+/// Compacts all indexes that no other worker compacts.
 fn compact(context: &Arc<EngineContext>) -> Result<()> {
     for index in context.state.indexes_and_rebuilds() {
         let free = |compactions: &Workers| (!compactions.has(&index)).then(|| Arc::clone(&index));
-        let Some(turn) = take(context, WorkKind::Compact, free) else { continue };
+        let Some(turn) = reserve_index(context, WorkKind::Compact, free) else { continue };
         loop {
             match compact_index(&turn.index, &context.files, CompactionScope::WherePays) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
-                    note_trouble(context, &error);
+                    note_error(context, &error);
                     break;
                 }
             }
@@ -248,7 +253,7 @@ mod tests {
     /// occupied, and finally no worker of its kind could run.
     #[tokio::test]
     async fn a_panic_of_a_worker_ends_the_process() {
-        let (env, _, mut ends) = sim::process(1);
+        let (env, _, mut ends) = sim::real_env_with_sim_fs(1);
         let options = StoreOptions::default();
         let store = StorageEngine::open(&env, NodeId(1), Path::new("/node"), options).unwrap();
         start(&store.context, WorkKind::Compact, |_| panic!("as told"));

@@ -53,7 +53,7 @@ impl Table {
         let file = self.next_file();
         let columns = of(&cells.keys().map(|(column, _)| *column).collect::<Vec<_>>());
         self.files.insert(file, cells);
-        self.manifest.add(file, &[SLICE], columns, EpochRange::ALL, Place::Newest).unwrap();
+        self.manifest.add(file, &[SLICE], columns, EpochRange::ALL, ListPosition::Newest).unwrap();
         file
     }
 
@@ -112,7 +112,7 @@ impl Table {
 }
 
 #[test]
-fn a_merged_fragment_never_comes_behind_what_it_has_merged() {
+fn merges_keep_fragment_order() {
     let mut table = Table::new(&[of(&[A, B]), of(&[C, D])]);
     table.put(&[A, C], 1);
     table.put(&[A, B], 2);

@@ -15,7 +15,7 @@ use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::{GroupList, ListItem};
 use crate::manifest::node_manifest::{DeadEpochs, NodeManifest};
 
-/// A manifest that passed its checks.
+/// The description of a manifest that passed its checks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "manifest", rename_all = "snake_case")]
 pub enum CheckedManifest {
@@ -40,21 +40,21 @@ pub enum CheckedManifest {
         bucket: BucketId,
         /// Oldest epoch that can be read in the index; `None` during a build.
         floor: Option<Epoch>,
-        /// Rollback points below the floor.
+        /// Rollback points below `floor`, to which the index can still be rolled back.
         points: Vec<Epoch>,
         /// Newest epoch that is in the fragments.
         flushed: Epoch,
-        /// Number of entries of each slice at the epoch `flushed`.
+        /// Number of entries of each slice, as of the epoch `flushed`.
         entries: BTreeMap<SliceNo, u64>,
         /// The fragments of each list, oldest first.
         items: Vec<ItemInfo>,
     },
 }
 
-/// A bucket's mark in a node manifest.
+/// A bucket's newest epoch in fragments, as a node manifest has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MarkInfo {
-    /// The bucket that the mark belongs to.
+    /// The bucket that the epoch belongs to.
     pub bucket: BucketId,
     /// The newest epoch in fragments.
     pub epoch: Epoch,
@@ -64,7 +64,7 @@ pub struct MarkInfo {
     pub horizon: Epoch,
 }
 
-/// A fragment in a list.
+/// A list item: a fragment that a slice reads, with its restriction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ItemInfo {
     /// The slice whose list has the fragment.
@@ -73,9 +73,9 @@ pub struct ItemInfo {
     pub group: String,
     /// The number of the fragment's file.
     pub file: FileId,
-    /// Slice number of the rows in the file.
+    /// The slice number that the rows have in the file.
     pub rows_of: SliceNo,
-    /// The columns of the fragment that are read.
+    /// The columns that are read from the fragment.
     pub columns: String,
     /// The inclusive lower bound of the entries that are read, in hexadecimal; empty for no lower
     /// bound.
@@ -83,9 +83,9 @@ pub struct ItemInfo {
     /// The exclusive upper bound of the entries that are read, in hexadecimal; `None` without a
     /// bound.
     pub high: Option<String>,
-    /// Oldest epoch that is read.
+    /// Oldest epoch whose rows are read.
     pub epoch_from: Epoch,
-    /// Newest epoch that is read.
+    /// Newest epoch whose rows are read.
     pub epoch_to: Epoch,
 }
 

@@ -1,4 +1,4 @@
-//! Edits of the lists of runs in a manifest. An edit that returns an error leaves the lists
+//! Edits of the lists of fragments in a manifest. An edit that returns an error leaves the lists
 //! unchanged.
 
 use bytes::Bytes;
@@ -14,27 +14,28 @@ use crate::manifest::regroup::regroup;
 use crate::retention::RetainedEpochs;
 use crate::rows::columns::Columns;
 
-/// Position of a new item in a list.
+/// The position at which a new item is added to a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// After all other items: for flushed rows.
+pub enum ListPosition {
+    /// After all other items: for rows that are newer than those of all other items.
     Newest,
-    /// Before all other items: for rows of a backfill, which are older than all later epochs.
+    /// Before all other items: for rows of a backfill, which are older than those of all other
+    /// items.
     Oldest,
 }
 
 impl IndexManifest {
-    /// Adds a fragment with rows of `slices`, each with its own slice number. In each slice the
-    /// fragment is added to every group that has one of its columns. `epochs` is the range in the
-    /// fragment: it restricts nothing yet, but lets [`Self::truncate`] find fragments that lie
-    /// wholly above an epoch.
+    /// Adds a fragment with rows of `slices` to their lists. In each slice the fragment is added
+    /// to every group that has one of its columns. `epochs` is the range of epochs in the
+    /// fragment. The range restricts nothing yet, but lets [`Self::roll_back_to`] find fragments with
+    /// only later epochs.
     pub fn add(
         &mut self,
         file: FileId,
         slices: &[SliceNo],
         columns: Columns,
         epochs: EpochRange,
-        place: Place,
+        place: ListPosition,
     ) -> Result<()> {
         let mut edited = Vec::with_capacity(slices.len());
         for &slice in slices {
@@ -47,9 +48,10 @@ impl IndexManifest {
         Ok(())
     }
 
-    /// Replaces the inputs of a merge by its outputs. Returns false and changes nothing if the list
-    /// no longer contains `inputs` next to each other with the same restrictions. The slice was
-    /// then split, dropped, rolled back or regrouped meanwhile, and the outputs must be discarded.
+    /// Replaces the inputs of a merge by its outputs. Returns false and changes nothing if the
+    /// list no longer contains `inputs` next to each other with the same restrictions. In that
+    /// case the slice was split, dropped, rolled back or regrouped during the merge, and the
+    /// outputs must be discarded.
     pub fn replace(
         &mut self,
         slice: SliceNo,
@@ -61,7 +63,7 @@ impl IndexManifest {
         let Some(group) = lists.groups.iter_mut().find(|of_slice| of_slice.columns == group) else {
             return Ok(false);
         };
-        let Some(at) = group.find_piece(inputs) else { return Ok(false) };
+        let Some(at) = group.position_of(inputs) else { return Ok(false) };
         for output in &outputs {
             output.check(group.columns)?;
         }
@@ -69,17 +71,17 @@ impl IndexManifest {
         Ok(true)
     }
 
-    /// Splits a slice: `low` gets the entries before `at`, `high` the others. The lists do not contain the entry counts
-    /// of the parts.
+    /// Splits a slice: `low` gets the entries before `at`, `high` the others. The entry counts of
+    /// the new slices stay unknown.
     pub fn split(&mut self, slice: SliceNo, at: &[u8], low: SliceNo, high: SliceNo) -> Result<()> {
         let lists = self.lists(slice)?;
         for new in [low, high] {
             if new != slice && self.slices.contains_key(&new) {
-                return Err(exists(new));
+                return Err(slice_exists_error(new));
             }
         }
         if low == high {
-            return Err(exists(low));
+            return Err(slice_exists_error(low));
         }
         let at = Bytes::copy_from_slice(at);
         let below = KeyRange { low: Bytes::new(), high: Some(at.clone()) };
@@ -95,7 +97,7 @@ impl IndexManifest {
     pub fn clone_slice(&mut self, slice: SliceNo, to: SliceNo) -> Result<()> {
         let lists = self.lists(slice)?.clone();
         if self.slices.contains_key(&to) {
-            return Err(exists(to));
+            return Err(slice_exists_error(to));
         }
         self.slices.insert(to, lists);
         self.entries.extend(self.entries.get(&slice).copied().map(|entries| (to, entries)));
@@ -111,26 +113,26 @@ impl IndexManifest {
     }
 
     /// Returns the epochs that can be read, now or after a rollback; `None` during a build.
-    pub fn reach(&self) -> Option<RetainedEpochs> {
+    pub fn readable_epochs(&self) -> Option<RetainedEpochs> {
         Some(RetainedEpochs { horizon: self.floor?, points: self.points.clone() })
     }
 
-    /// Replaces the epochs that can be read.
-    pub fn set_reach(&mut self, reach: RetainedEpochs) {
+    /// Sets the epochs that can be read, now or after a rollback.
+    pub fn set_readable_epochs(&mut self, reach: RetainedEpochs) {
         (self.floor, self.points) = (Some(reach.horizon), reach.points);
     }
 
-    /// Restricts the epochs that can be read to those in `to`, after merges that retained only
-    /// these.
-    pub fn restrict_to(&mut self, to: &RetainedEpochs) {
-        if let Some(reach) = self.reach() {
-            self.set_reach(reach.intersection(to));
+    /// Restricts the epochs that can be read to those in `to`. Called after merges that retained
+    /// only the versions for these epochs.
+    pub fn restrict_readable(&mut self, to: &RetainedEpochs) {
+        if let Some(reach) = self.readable_epochs() {
+            self.set_readable_epochs(reach.intersection(to));
         }
     }
 
     /// Removes everything above an epoch from the lists.
-    pub fn truncate(&mut self, epoch: Epoch) -> Result<()> {
-        if let Some(mut reach) = self.reach() {
+    pub fn roll_back_to(&mut self, epoch: Epoch) -> Result<()> {
+        if let Some(mut reach) = self.readable_epochs() {
             if !reach.retains(epoch) {
                 let (index, floor) = (self.info.local_id(), reach.horizon);
                 let message = format!(
@@ -139,7 +141,7 @@ impl IndexManifest {
                 return Err(Error::new(ErrorCode::InvalidParameter, message));
             }
             reach.roll_back_to(epoch);
-            self.set_reach(reach);
+            self.set_readable_epochs(reach);
         }
         self.arrived.values_mut().for_each(|reach| reach.roll_back_to(epoch));
         self.flushed = self.flushed.min(epoch);
@@ -160,6 +162,7 @@ impl IndexManifest {
         Ok(())
     }
 
+    /// Returns the lists of a slice; an error if the slice is not on this node.
     fn lists(&self, slice: SliceNo) -> Result<&SliceLists> {
         self.slices.get(&slice).ok_or_else(|| {
             let message =
@@ -170,8 +173,9 @@ impl IndexManifest {
 }
 
 impl SliceLists {
-    /// Adds a fragment to every group that has one of its columns, restricted to these columns.
-    fn add(&mut self, fragment: &ListItem, place: Place) -> Result<()> {
+    /// Adds a fragment to the list of each group that has one of its columns, restricted to the
+    /// group's columns.
+    fn add(&mut self, fragment: &ListItem, place: ListPosition) -> Result<()> {
         let known = self.groups.iter().fold(Columns::NONE, |all, group| all.union(group.columns));
         if fragment.columns.is_empty() || !known.contains(fragment.columns) {
             return Err(Error::internal(format!(
@@ -186,16 +190,16 @@ impl SliceLists {
             }
             let item = ListItem { columns, ..fragment.clone() };
             item.check(group.columns)?;
-            let at = if place == Place::Oldest { 0 } else { group.items.len() };
+            let at = if place == ListPosition::Oldest { 0 } else { group.items.len() };
             group.items.insert(at, item);
         }
         Ok(())
     }
 
-    /// A copy of the lists, restricted to a range of entries. Items with an empty restriction are
-    /// removed. In a back index the removal of an item never makes an older state of a document
-    /// visible: an older item has been split at least as often as a newer one, so if the newer
-    /// item's restriction is empty, each older item's restriction is empty too.
+    /// Returns a copy of the lists, restricted to a range of entries. Items with an empty
+    /// restriction are removed. In a back index, the removal of an item never makes outdated
+    /// entries of a document visible. An older item was split at least as often as a newer one: if
+    /// the newer item's restriction is empty, each older item's restriction is empty too.
     pub fn restricted(&self, range: &KeyRange) -> Self {
         let mut lists = self.clone();
         for group in &mut lists.groups {
@@ -208,6 +212,7 @@ impl SliceLists {
     }
 }
 
-fn exists(slice: SliceNo) -> Error {
+/// Returns the error that a slice exists already.
+fn slice_exists_error(slice: SliceNo) -> Error {
     Error::new(ErrorCode::Exists, format!("slice {slice} exists already"))
 }

@@ -29,9 +29,9 @@ fn with_fragments() -> IndexManifest {
     let both = [slice(0), slice(1)];
     for n in 1..=3 {
         let range = epochs(n * 10 - 9, n * 10);
-        manifest.add(FileId(n), &both, ENTRIES, range, Place::Newest).unwrap();
+        manifest.add(FileId(n), &both, ENTRIES, range, ListPosition::Newest).unwrap();
     }
-    manifest.add(FileId(4), &both, Columns::BACK, epochs(1, 30), Place::Newest).unwrap();
+    manifest.add(FileId(4), &both, Columns::BACK, epochs(1, 30), ListPosition::Newest).unwrap();
     manifest.check().unwrap();
     manifest
 }
@@ -58,16 +58,23 @@ fn merged(file: u64, inputs: &[ListItem]) -> Vec<ListItem> {
 #[test]
 fn a_fragment_goes_to_each_group_that_has_one_of_its_columns() {
     let mut manifest = with_fragments();
-    manifest.add(FileId(5), &[slice(0)], Columns::ALL, EpochRange::ALL, Place::Newest).unwrap();
+    manifest
+        .add(FileId(5), &[slice(0)], Columns::ALL, EpochRange::ALL, ListPosition::Newest)
+        .unwrap();
     let groups = &manifest.slices[&slice(0)].groups;
     assert_eq!(groups[0].items.last().unwrap().columns, ENTRIES);
     assert_eq!(groups[1].items.last().unwrap().columns, Columns::BACK);
     assert_eq!(files(&manifest, 1), [1, 2, 3], "the other slice is not concerned");
-    manifest.add(FileId(6), &[slice(1)], ENTRIES, EpochRange::ALL, Place::Oldest).unwrap();
+    manifest.add(FileId(6), &[slice(1)], ENTRIES, EpochRange::ALL, ListPosition::Oldest).unwrap();
     assert_eq!(files(&manifest, 1), [6, 1, 2, 3], "the fragments of a backfill come first");
     let before = manifest.clone();
-    let unknown =
-        manifest.add(FileId(7), &[slice(0), slice(9)], ENTRIES, EpochRange::ALL, Place::Newest);
+    let unknown = manifest.add(
+        FileId(7),
+        &[slice(0), slice(9)],
+        ENTRIES,
+        EpochRange::ALL,
+        ListPosition::Newest,
+    );
     assert_eq!(unknown.unwrap_err().code, ErrorCode::SliceMoved);
     assert_eq!(manifest, before, "all or nothing");
 }
@@ -91,8 +98,8 @@ fn a_merge_is_discarded_when_its_inputs_have_changed() {
     let changes: [(&str, Change); 6] = [
         ("split", |m| m.split(slice(0), b"m", slice(0), slice(5)).unwrap()),
         ("drop", |m| m.drop_slice(slice(0)).unwrap()),
-        ("roll-back into an input", |m| m.truncate(Epoch(15)).unwrap()),
-        ("roll-back of an input", |m| m.truncate(Epoch(10)).unwrap()),
+        ("roll-back into an input", |m| m.roll_back_to(Epoch(15)).unwrap()),
+        ("roll-back of an input", |m| m.roll_back_to(Epoch(10)).unwrap()),
         ("moved columns", |m| {
             m.regroup(&[Columns::ENTRY, Columns::INCLUDE, Columns::BACK]).unwrap()
         }),
@@ -114,7 +121,7 @@ fn a_merge_is_discarded_when_its_inputs_have_changed() {
     }
     let mut manifest = with_fragments();
     let inputs = items(&manifest, 0)[..2].to_vec();
-    manifest.add(FileId(8), &[slice(0)], ENTRIES, EpochRange::ALL, Place::Newest).unwrap();
+    manifest.add(FileId(8), &[slice(0)], ENTRIES, EpochRange::ALL, ListPosition::Newest).unwrap();
     assert!(manifest.replace(slice(0), ENTRIES, &inputs, merged(9, &inputs)).unwrap());
     assert_eq!(files(&manifest, 0), [9, 3, 8], "a flush meanwhile does not matter");
 }
@@ -138,7 +145,7 @@ fn each_entry_counts_in_one_half_of_a_split_slice() {
     assert!(items(&manifest, 4).iter().all(|item| item.rows_of == slice(0)));
     let back = manifest.slices[&slice(4)].group(Columns::BACK).unwrap();
     assert_eq!(&back.items[0].range.low[..], b"t", "the back index has the same restriction");
-    manifest.add(FileId(9), &[slice(4)], ENTRIES, EpochRange::ALL, Place::Newest).unwrap();
+    manifest.add(FileId(9), &[slice(4)], ENTRIES, EpochRange::ALL, ListPosition::Newest).unwrap();
     assert_eq!(items(&manifest, 4)[3].rows_of, slice(4));
     manifest.split(slice(2), b"x", slice(5), slice(6)).unwrap();
     assert!(files(&manifest, 6).is_empty(), "beyond the end of its slice nothing is left");
@@ -162,14 +169,14 @@ fn clones_share_files_until_the_last_is_dropped() {
 #[test]
 fn a_rollback_restricts_items_that_span_the_epoch_and_drops_later_ones() {
     let mut manifest = with_fragments();
-    manifest.truncate(Epoch(15)).unwrap();
+    manifest.roll_back_to(Epoch(15)).unwrap();
     assert_eq!(manifest.flushed, Epoch(15));
     let kept: Vec<_> = items(&manifest, 0).iter().map(|item| (item.file.0, item.epochs)).collect();
     assert_eq!(kept, [(1, epochs(1, 10)), (2, epochs(11, 15))]);
-    manifest.add(FileId(5), &[slice(0)], ENTRIES, epochs(31, 40), Place::Newest).unwrap();
+    manifest.add(FileId(5), &[slice(0)], ENTRIES, epochs(31, 40), ListPosition::Newest).unwrap();
     assert_eq!(files(&manifest, 0), [1, 2, 5], "new epochs count above those that are dead");
     let before = manifest.clone();
-    assert_eq!(manifest.truncate(Epoch(4)).unwrap_err().code, ErrorCode::InvalidParameter);
+    assert_eq!(manifest.roll_back_to(Epoch(4)).unwrap_err().code, ErrorCode::InvalidParameter);
     assert_eq!(manifest, before, "below the floor there is nothing to go back to");
 }
 

@@ -58,7 +58,8 @@ pub struct Manifests {
     pub numbers: BTreeMap<LocalIndexId, u64>,
 }
 
-/// Writes an index manifest durably, replacing an earlier one. `number` must be larger than that of the earlier one.
+/// Writes an index manifest durably, replacing an earlier one. `number` must be larger than the
+/// number of the earlier one.
 pub fn write_index(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -153,7 +154,8 @@ impl Manifests {
         }
     }
 
-    /// The name of the manifest that does not fit the others, and the reason.
+    /// Returns the name of a manifest that does not fit the others, and the reason; `None` if all
+    /// fit.
     pub(crate) fn contradiction(&self) -> Option<(String, String)> {
         let Some(node) = &self.node else {
             let readable = self.indexes.iter().find(|manifest| manifest.floor.is_some())?;
@@ -175,16 +177,17 @@ impl Manifests {
     }
 }
 
-/// File name of an index manifest.
+/// Returns the file name of an index manifest.
 pub(super) fn index_name(index: LocalIndexId) -> String {
     format!("index-{index}{SUFFIX}")
 }
 
-/// Path of an index manifest in a directory.
+/// Returns the path of an index manifest in a directory.
 pub fn index_path(dir: &Path, index: LocalIndexId) -> PathBuf {
     dir.join(index_name(index))
 }
 
+/// Writes a file durably: under a temporary name, which is then renamed to `name`.
 fn write(fs: &dyn FileSystem, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let (path, tmp) = (dir.join(name), dir.join(format!("{name}.tmp")));
     let publish = || {
@@ -198,6 +201,7 @@ fn write(fs: &dyn FileSystem, dir: &Path, name: &str, bytes: &[u8]) -> Result<()
     publish().map_err(|error| Error::from(error).context(format!("writing {}", path.display())))
 }
 
+/// Reads and decodes a manifest; `None` if the file does not exist.
 fn read<T>(
     fs: &dyn FileSystem,
     path: &Path,
@@ -214,7 +218,7 @@ fn read<T>(
     decode(&bytes).map(Some).map_err(reading)
 }
 
-/// Reads a whole file.
+/// Reads all bytes of a file.
 pub(super) fn read_bytes(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     let read = || {
         let file = fs.open(path, OpenMode::Read)?;
@@ -246,7 +250,8 @@ pub(super) fn encode<T: Serialize>(
     Ok(out)
 }
 
-/// Returns kind, number and body of a file with a valid checksum.
+/// Checks the header and the checksum of a manifest file; returns its kind, its number and its
+/// encoded content.
 pub(super) fn parse(bytes: &[u8]) -> Result<(ManifestKind, u64, &[u8])> {
     let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
         return Err(damaged("the file ends within its header"));

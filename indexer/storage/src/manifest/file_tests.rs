@@ -48,10 +48,12 @@ fn index_manifest() -> IndexManifest {
     let entries = Columns::ENTRY.union(Columns::INCLUDE);
     manifest.slices.insert(SliceNo(0), SliceLists::new(&[entries, Columns::BACK]));
     let range = EpochRange { from: Epoch(1), to: Epoch(55) };
-    manifest.add(FileId(11), &[SliceNo(0)], Columns::ALL, range, Place::Newest).unwrap();
-    manifest.add(FileId(12), &[SliceNo(0)], entries, EpochRange::ALL, Place::Newest).unwrap();
+    manifest.add(FileId(11), &[SliceNo(0)], Columns::ALL, range, ListPosition::Newest).unwrap();
+    manifest
+        .add(FileId(12), &[SliceNo(0)], entries, EpochRange::ALL, ListPosition::Newest)
+        .unwrap();
     manifest.split(SliceNo(0), b"m", SliceNo(1), SliceNo(2)).unwrap();
-    manifest.truncate(Epoch(50)).unwrap();
+    manifest.roll_back_to(Epoch(50)).unwrap();
     manifest.entries = BTreeMap::from([(SliceNo(1), 400), (SliceNo(2), 3)]);
     let reach = RetainedEpochs { horizon: Epoch(45), points: vec![Epoch(20), Epoch(30)] };
     manifest.arrived = BTreeMap::from([(SliceNo(2), reach)]);
@@ -228,7 +230,7 @@ proptest! {
             let _ = manifest.check();
             let mut other = manifest.clone();
             let _ = other.regroup(&[Columns::ALL]);
-            let _ = other.truncate(Epoch(7));
+            let _ = other.roll_back_to(Epoch(7));
             prop_assert!(is_honest || manifest == index_manifest());
         }
     }

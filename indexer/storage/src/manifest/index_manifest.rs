@@ -14,24 +14,25 @@ use crate::manifest::order::common_order;
 use crate::retention::RetainedEpochs;
 use crate::rows::columns::{Columns, Grouping};
 
-/// Describes all data of one generation of an index on a node's disk.
+/// The description of all data of one generation of an index on a node's disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexManifest {
     /// The definition of the index and its slices.
     pub info: Arc<IndexInfo>,
     /// Oldest epoch that can be read in the slices; `None` while they are being built.
     pub floor: Option<Epoch>,
-    /// Rollback points below the floor, ascending.
+    /// Rollback points below `floor`, ascending: epochs to which the index can still be rolled
+    /// back.
     pub points: Vec<Epoch>,
-    /// The epochs that can be read in slices which were received from another node or rebuilt; they
-    /// further restrict `floor` and `points`.
+    /// The epochs that can be read in slices which were received from another node or rebuilt. In
+    /// these slices only epochs can be read that `floor` and `points` allow too.
     pub arrived: BTreeMap<SliceNo, RetainedEpochs>,
     /// All epochs up to this one are in the fragments.
     pub flushed: Epoch,
     /// The slices of the generation on this node.
     pub slices: BTreeMap<SliceNo, SliceLists>,
-    /// Number of entries of each slice at the epoch `flushed`. The map lacks a slice that arrived
-    /// and was not counted yet.
+    /// Number of entries of each slice, as of the epoch `flushed`. A slice that was received from
+    /// another node and not counted yet is missing.
     pub entries: BTreeMap<SliceNo, u64>,
 }
 
@@ -55,7 +56,7 @@ impl IndexManifest {
         }
     }
 
-    /// Files that the lists name.
+    /// Returns the files that the lists name.
     pub fn files(&self) -> BTreeSet<FileId> {
         self.slices.values().flat_map(SliceLists::files).collect()
     }

@@ -14,7 +14,7 @@ use crate::manifest::node_manifest::NodeManifest;
 use crate::manifest::order::common_order;
 use crate::rows::columns::Columns;
 
-/// Returns the name of a broken invariant of an index manifest; `None` if all hold.
+/// Returns the name of an invariant that an index manifest breaks; `None` if all hold.
 pub(super) fn broken_in_index(manifest: &IndexManifest) -> Option<&'static str> {
     let all = |holds: fn(&SliceLists) -> bool| manifest.slices.values().all(holds);
     let broken = [
@@ -28,7 +28,7 @@ pub(super) fn broken_in_index(manifest: &IndexManifest) -> Option<&'static str> 
     broken.into_iter().find_map(|(holds, name)| (!holds).then_some(name))
 }
 
-/// Returns the name of a broken invariant of a node manifest; `None` if all hold.
+/// Returns the name of an invariant that a node manifest breaks; `None` if all hold.
 pub(super) fn broken_in_node(manifest: &NodeManifest) -> Option<&'static str> {
     let broken = [
         (buckets_have_one_mark(manifest), "buckets have one mark"),
@@ -63,32 +63,33 @@ fn no_restriction_is_empty(lists: &SliceLists) -> bool {
     items.all(|item| !item.epochs.is_empty() && !is_empty(&item.range))
 }
 
-/// Returns true if all lists of a slice agree on one order of its fragments.
+/// Returns true if one order of a slice's fragments exists that agrees with all of its lists.
 fn lists_agree_on_one_order(lists: &SliceLists) -> bool {
     common_order(lists).is_ok()
 }
 
-/// Returns true if the manifest contains each slice that has an entry count or an arrival.
+/// Returns true if each slice with an entry count or with separate readable epochs is in the
+/// manifest.
 fn counts_and_arrivals_have_slices(manifest: &IndexManifest) -> bool {
     let mut slices = manifest.entries.keys().chain(manifest.arrived.keys());
     slices.all(|slice| manifest.slices.contains_key(slice))
 }
 
-/// Returns true if the rollback points are ascending and below the floor; a build, which has no
-/// floor, must have none.
+/// Returns true if the rollback points are ascending and below the floor (the oldest readable
+/// epoch). A build has no floor and must have no rollback points.
 fn points_are_below_the_floor(manifest: &IndexManifest) -> bool {
     let is_ascending = manifest.points.is_sorted_by(|left, right| left < right);
     let last = manifest.points.last();
     is_ascending && last.is_none_or(|last| manifest.floor.is_some_and(|floor| *last < floor))
 }
 
-/// Returns true if no bucket has two marks.
+/// Returns true if the manifest has at most one newest epoch for each bucket.
 fn buckets_have_one_mark(manifest: &NodeManifest) -> bool {
     let mut seen = BTreeSet::new();
     manifest.marks.iter().all(|mark| seen.insert(mark.bucket))
 }
 
-/// Returns true if no range of dead epochs ends below its beginning.
+/// Returns true if the range of each rollback ends at or after its beginning.
 fn dead_ranges_are_valid(manifest: &NodeManifest) -> bool {
     manifest.dead.iter().all(|dead| dead.above <= dead.to)
 }

@@ -1,8 +1,8 @@
-//! Ranges of entries.
+//! Operations on ranges of entries.
 
 use proto::rpc::scan::KeyRange;
 
-/// Intersection of two ranges.
+/// Returns the intersection of two ranges.
 pub(super) fn intersection(a: &KeyRange, b: &KeyRange) -> KeyRange {
     let high = match (&a.high, &b.high) {
         (Some(a), Some(b)) => Some(a.min(b)),

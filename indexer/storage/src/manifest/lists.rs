@@ -1,4 +1,5 @@
-//! Lists of fragments.
+//! Lists of fragments: for each slice and column group, the fragments that are read, with
+//! restrictions.
 
 use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
@@ -21,20 +22,20 @@ pub struct EpochRange {
 }
 
 impl EpochRange {
-    /// All epochs.
+    /// The range of all epochs.
     pub const ALL: Self = Self { from: Epoch(0), to: Epoch(u64::MAX) };
 
-    /// Range of the epochs of a table's rows.
+    /// Returns the range of the epochs of a table's rows.
     pub fn from_stats(stats: &TableStats) -> Self {
         Self { from: stats.oldest, to: stats.newest }
     }
 
-    /// True if an epoch is in the range.
+    /// Returns true if an epoch is in the range.
     pub fn contains(&self, epoch: Epoch) -> bool {
         self.from <= epoch && epoch <= self.to
     }
 
-    /// True if no epoch is in the range.
+    /// Returns true if no epoch is in the range.
     pub fn is_empty(&self) -> bool {
         self.from > self.to
     }
@@ -46,7 +47,7 @@ impl Default for EpochRange {
     }
 }
 
-/// A fragment in the list of a group, with its restriction.
+/// A fragment in a list, with a restriction: only rows within it are read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListItem {
     /// The file of the fragment.
@@ -54,9 +55,9 @@ pub struct ListItem {
     /// Slice number of the rows in the file. After a split or a clone it differs from the list's
     /// slice.
     pub rows_of: SliceNo,
-    /// The entries that are read from the fragment. In a back index, the range restricts the
-    /// entries in a document's packed state; a state without entries in the range means that the
-    /// document has none in this slice.
+    /// The range of entries that are read from the fragment. In a back index, the range restricts
+    /// the entries of each document; a document without entries in the range has none in this
+    /// slice.
     pub range: KeyRange,
     /// The columns that are read from the fragment.
     pub columns: Columns,
@@ -64,7 +65,7 @@ pub struct ListItem {
     pub epochs: EpochRange,
 }
 
-/// Fragments of one column group of a slice.
+/// The list of one column group of a slice: the fragments that are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupList {
     /// Columns of the group.
@@ -87,22 +88,22 @@ impl SliceLists {
         Self { groups: groups.iter().map(group).collect() }
     }
 
-    /// The group with exactly these columns.
+    /// Returns the list of the group with exactly these columns.
     pub fn group(&self, columns: Columns) -> Option<&GroupList> {
         self.groups.iter().find(|group| group.columns == columns)
     }
 
-    /// The group that contains a column.
+    /// Returns the list of the group that contains a column.
     pub fn group_of(&self, column: Columns) -> Option<&GroupList> {
         self.groups.iter().find(|group| group.columns.contains(column))
     }
 
-    /// Files that the lists name.
+    /// Returns the files that the lists name.
     pub fn files(&self) -> impl Iterator<Item = FileId> + '_ {
         self.groups.iter().flat_map(|group| group.items.iter().map(|item| item.file))
     }
 
-    /// Checks the invariants of each list by itself.
+    /// Checks the invariants that concern each list alone.
     pub fn check(&self) -> Result<()> {
         let mut seen = Columns::NONE;
         for group in &self.groups {
@@ -119,9 +120,9 @@ impl SliceLists {
 }
 
 impl GroupList {
-    /// Returns the position of a contiguous sequence of items in the list; `None` if the list does
-    /// not contain it.
-    pub(super) fn find_piece(&self, piece: &[ListItem]) -> Option<usize> {
+    /// Returns the position of neighbouring items in the list; `None` if the list does not contain
+    /// them.
+    pub(super) fn position_of(&self, piece: &[ListItem]) -> Option<usize> {
         if piece.is_empty() {
             return None;
         }
@@ -130,6 +131,8 @@ impl GroupList {
 }
 
 impl ListItem {
+    /// Checks that the item has columns, only columns of its group, and a restriction that allows
+    /// a row.
     pub(super) fn check(&self, group: Columns) -> Result<()> {
         let file = self.file;
         if self.columns.is_empty() || !group.contains(self.columns) {

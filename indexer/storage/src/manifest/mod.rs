@@ -16,20 +16,23 @@
 //!
 //! - The groups of a slice share no column, and no group is without columns.
 //! - The columns of an item are columns of its group.
-//! - The items of a group are in the order of their versions: for any column, a later item outranks
-//!   an earlier one. So only a merge that begins at the oldest item may drop a tombstone.
+//! - The items of a group are in the order of their versions: for any column, the rows of a later
+//!   item outrank those of an earlier one. So only a merge that begins at the oldest item may drop
+//!   a tombstone.
 //! - All lists of a slice agree on one order of its fragments. A change of column groups needs that
 //!   order (`order.rs`).
 //! - No restriction is empty: an item without any row to read is absent.
-//! - An entry count and an arrival exist only for slices that the manifest has.
+//! - Entry counts, and the readable epochs of slices that came from another node or a rebuild,
+//!   exist only for slices that the manifest has.
 //! - The rollback points are ascending and below the floor. A manifest without a floor (a build)
 //!   has none.
 //! - No fragment number is at or above the `next_file` of the node manifest that was written after
 //!   it.
 //!
-//! The edits here are pure; `file.rs` makes a manifest durable. An edit takes effect once its file
-//! is written: first the fragments are synced, then the manifest that names them, then the log is
-//! released, and a file that no manifest names any more becomes garbage (`files/pending.rs`).
+//! The edits in `edit.rs` only change values in memory; `file.rs` makes a manifest durable. An
+//! edit takes effect once its file is written: first the fragments are synced, then the manifest
+//! that names them, then the log is released, and a file that no manifest names any more becomes
+//! garbage (`files/pending.rs`).
 
 pub(crate) mod damage;
 pub(crate) mod describe;
@@ -45,7 +48,7 @@ pub(crate) mod order;
 pub(crate) mod regroup;
 
 pub use describe::{CheckedManifest, ItemInfo, describe};
-pub use edit::Place;
+pub use edit::ListPosition;
 pub use file::{
     Manifests, index_path, read_all, read_index, read_node, remove_index, write_index, write_node,
 };

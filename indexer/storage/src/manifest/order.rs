@@ -1,4 +1,4 @@
-//! The common order of a slice's fragments.
+//! The common order of a slice's fragments, from which lists for other column groups are made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::manifest::damage::damaged;
 use crate::manifest::lists::{ListItem, SliceLists};
 use crate::rows::columns::Columns;
 
-/// A fragment, with all items of a slice that name it.
+/// A fragment, with the union of all list items of a slice that name it.
 pub(super) struct FragmentNode<'a> {
     /// One of the list items with this file and restriction.
     pub(super) item: &'a ListItem,
@@ -16,8 +16,8 @@ pub(super) struct FragmentNode<'a> {
     pub(super) columns: Columns,
 }
 
-/// Returns all fragments of a slice in an order that agrees with each list, or an error if there is
-/// no such order.
+/// Returns all fragments of a slice in an order that agrees with each of its lists. An error if
+/// there is no such order.
 pub(super) fn common_order(lists: &SliceLists) -> Result<Vec<FragmentNode<'_>>> {
     let mut nodes = FragmentOrder::default();
     for group in &lists.groups {
@@ -27,19 +27,19 @@ pub(super) fn common_order(lists: &SliceLists) -> Result<Vec<FragmentNode<'_>>> 
     nodes.sorted()
 }
 
-/// A graph of fragments, with the order in which they must follow each other.
+/// A graph of a slice's fragments. Its edges say which fragment must come before which.
 #[derive(Default)]
 struct FragmentOrder<'a> {
     nodes: Vec<FragmentNode<'a>>,
-    /// The nodes of each file: one per different restriction, so usually one.
+    /// The nodes of each file. A file has one node for each different restriction, so usually one.
     by_file: BTreeMap<u64, Vec<usize>>,
-    /// Pairs of a node and a node that follows it.
+    /// Pairs of nodes; in each pair the second node must come after the first.
     edges: BTreeSet<(usize, usize)>,
 }
 
 impl<'a> FragmentOrder<'a> {
-    /// Returns the node of an item. A file with several restrictions by keys or epochs counts as
-    /// several fragments.
+    /// Returns the node of an item, and adds it if necessary. A file with several restrictions by
+    /// keys or epochs counts as several fragments.
     fn add(&mut self, item: &'a ListItem) -> usize {
         let same_file = self.by_file.entry(item.file.0).or_default();
         let is_same = |n: &&usize| {
@@ -66,8 +66,8 @@ impl<'a> FragmentOrder<'a> {
         }
     }
 
-    /// Sorts the nodes topologically. If several nodes may be next, the one with the oldest file
-    /// is.
+    /// Sorts the nodes topologically. If several nodes may be next, chooses the one with the
+    /// oldest file.
     fn sorted(self) -> Result<Vec<FragmentNode<'a>>> {
         let mut waits_for = vec![0usize; self.nodes.len()];
         self.edges.iter().for_each(|(_, after)| waits_for[*after] += 1);

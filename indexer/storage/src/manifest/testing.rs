@@ -8,7 +8,7 @@ use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 
 use super::IndexManifest;
 
-/// The manifest of an index without slices.
+/// Returns the manifest of an index without slices.
 pub(crate) fn manifest() -> IndexManifest {
     let spec = IndexSpec { primary: false, ..IndexSpec::new("by_city", "places") };
     let info = IndexInfo {

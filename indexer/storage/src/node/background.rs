@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::index::local_index::LocalIndex;
 
-/// Kinds of background work. No kind waits for another.
+/// Kinds of background work. The workers of one kind never wait for another kind.
 #[derive(Clone, Copy, Debug)]
 pub enum WorkKind {
     MergeRuns,
@@ -21,7 +21,7 @@ pub struct Background {
     pub trouble: Option<String>,
 }
 
-/// The workers of one kind.
+/// The running workers of one kind.
 #[derive(Default)]
 pub struct Workers {
     running: usize,
@@ -33,15 +33,15 @@ pub struct Workers {
 }
 
 impl Background {
-    /// The workers of a kind.
+    /// Returns the running workers of a kind.
     pub fn workers(&mut self, kind: WorkKind) -> &mut Workers {
         &mut self.workers[kind as usize]
     }
 }
 
 impl Workers {
-    /// Registers another worker and returns true; returns false if `workers_max` workers are
-    /// running.
+    /// Registers another worker and returns true. If `workers_max` workers are running, returns
+    /// false, and one of them will look for more work.
     pub fn begin(&mut self, workers_max: usize) -> bool {
         let may = self.running < workers_max;
         match may {
@@ -59,13 +59,13 @@ impl Workers {
         ends
     }
 
-    /// True if no worker runs.
+    /// Returns true if no worker runs.
     pub fn is_idle(&self) -> bool {
         self.running == 0
     }
 
-    /// Returns true if no worker works on an index.
-    pub fn is_at_rest(&self) -> bool {
+    /// Returns true if no index is reserved by a worker.
+    pub fn has_no_reservation(&self) -> bool {
         self.taken.is_empty()
     }
 
@@ -75,12 +75,12 @@ impl Workers {
     }
 
     /// Reserves an index for a worker.
-    pub fn take(&mut self, index: &Arc<LocalIndex>) {
+    pub fn reserve(&mut self, index: &Arc<LocalIndex>) {
         self.taken.push(Arc::clone(index));
     }
 
-    /// Ends a worker's reservation of an index.
-    pub fn give_back(&mut self, index: &Arc<LocalIndex>) {
+    /// Ends the reservation of an index.
+    pub fn release(&mut self, index: &Arc<LocalIndex>) {
         self.taken.retain(|taken| !Arc::ptr_eq(taken, index));
     }
 }

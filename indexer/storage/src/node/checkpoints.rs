@@ -1,21 +1,22 @@
-//! Checkpoints of the log: up to where the log can be released, and how the node manifest records
-//! that.
+//! Checkpoints of the log: which segments of the log can be released, and how the node manifest
+//! records that. The *mark* of a bucket in the node manifest is the newest epoch that the
+//! fragments of all its indexes have.
 //!
 //! # Invariant
 //!
-//! If an index manifest has a floor, the node manifest on disk has a mark of the index's bucket.
-//! Without a mark, and without the log, the epoch of the fragments would be unknown, and the stream
-//! of mutations would begin at the wrong place. So `name_bucket` (`node/name_bucket.rs`) is called
-//! before the first slice of a bucket becomes readable.
+//! If an index manifest has a floor (an oldest readable epoch), the node manifest on disk has a
+//! mark of the index's bucket. Without a mark, and without the log, the epoch of the fragments
+//! would be unknown, and the stream of mutations would begin at the wrong place. So `name_bucket`
+//! (`node/name_bucket.rs`) is called before the first slice of a bucket becomes readable.
 //!
 //! # Skipped epochs
 //!
-//! A bucket that is rolled back to zero drops its indexes; nothing is truncated, and its mark is
-//! kept. The next epoch skips all earlier epochs, including the epoch of the mark. The mark moves
-//! on when that epoch is in fragments. Until then the log has the epoch, because it is newer than
-//! the mark, and a replay of it finds the skipped epochs again. So they enter the node manifest
-//! only once no mark is among them. Epochs that a rollback has truncated are in the manifest at
-//! once: their marks are rolled back with them.
+//! A bucket that is rolled back to zero drops its indexes; nothing is truncated, and its mark
+//! stays in the node manifest. The next epoch skips all earlier epochs, including the epoch of the
+//! mark. The mark moves on when that epoch is in fragments. Until then the log has the epoch,
+//! because it is newer than the mark, and a replay of it finds the skipped epochs again. So they
+//! enter the node manifest only once no mark is among them. Epochs that a rollback has truncated
+//! are in the manifest at once: their marks are rolled back with them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -28,25 +29,28 @@ use crate::file_id::FileId;
 use crate::log::lsn::Lsn;
 use crate::manifest::node_manifest::{DeadEpochs, NodeManifest};
 
-/// Checkpoints of the log, in log order.
+/// The positions of the log at which the newest epochs of all buckets were recorded, and the
+/// contents of the next node manifest.
 #[derive(Default)]
 pub struct LogCheckpoints {
-    /// LSNs with the newest epoch of each bucket before that LSN, oldest first.
+    /// Positions of the log, oldest first, each with the newest epoch of each bucket before it.
     pub checkpoints: VecDeque<(Lsn, Vec<EpochMark>)>,
-    /// Marks of the last node manifest.
+    /// The newest epoch of each bucket in the last node manifest.
     pub marks: Vec<EpochMark>,
-    /// Buckets with a mark in the node manifest on disk.
+    /// Buckets that the node manifest on disk has a newest epoch of.
     pub named: BTreeSet<BucketId>,
     /// The LSN before which the log may be released.
     pub log_from: Lsn,
-    /// Epochs that rollbacks have undone in all indexes, except those in `skipped`.
+    /// Epochs that rollbacks have undone in all indexes, except the epochs in `skipped`.
     pub dead: Arc<Mutex<Vec<DeadEpochs>>>,
-    /// Epochs that an epoch in the log has skipped.
+    /// Undone epochs that an epoch in the log has skipped, and that may not be in the node
+    /// manifest yet.
     pub skipped: Vec<DeadEpochs>,
 }
 
 impl LogCheckpoints {
-    /// Replaces the marks of a bucket above the epoch that it is rolled back to.
+    /// Replaces the recorded epochs of a bucket that are above the epoch to which it is rolled
+    /// back.
     pub fn roll_back_to(&mut self, mark: &EpochMark) {
         let of_checkpoints = self.checkpoints.iter_mut().flat_map(|(_, marks)| marks);
         for known in self.marks.iter_mut().chain(of_checkpoints) {
@@ -56,7 +60,7 @@ impl LogCheckpoints {
         }
     }
 
-    /// Returns the current node manifest.
+    /// Returns the node manifest to be written now.
     pub fn node_manifest(
         &self,
         next_file: FileId,
@@ -72,8 +76,8 @@ impl LogCheckpoints {
         NodeManifest { next_file, marks, dead, log_from: self.log_from, index_numbers }
     }
 
-    /// Adds the mark of a bucket without one, also to the checkpoints that may later be written to
-    /// the node manifest.
+    /// Adds the newest epoch of a bucket that has none yet, to the next node manifest and to all
+    /// checkpoints from which later ones are made.
     pub fn add_mark(&mut self, mark: &EpochMark) {
         let of_checkpoints = self.checkpoints.iter_mut().map(|(_, marks)| marks);
         for marks in of_checkpoints.chain([&mut self.marks]) {

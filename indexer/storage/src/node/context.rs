@@ -19,16 +19,16 @@ use crate::options::StoreOptions;
 /// State that the engine shares with its background work.
 pub(crate) struct EngineContext {
     pub env: Env,
-    /// Random mark of this opening of the store. File numbers sent to other nodes are valid only
-    /// together with this mark.
+    /// A random number of this opening of the store. File numbers sent to other nodes are valid
+    /// only together with it.
     pub opening: u64,
     pub node: NodeId,
     pub options: StoreOptions,
     pub files: Arc<DataFiles>,
     pub log: CommitLog,
     pub state: Arc<NodeState>,
-    /// Checkpoints of the log. The lock also keeps appends to the log in the order of their
-    /// checkpoints.
+    /// Checkpoints of the log. The lock is also held during each append to the log, so that
+    /// checkpoints are in log order.
     pub order: tokio::sync::Mutex<LogCheckpoints>,
     pub background: Mutex<Background>,
     /// Notified when memory was freed.
@@ -43,7 +43,7 @@ impl EngineContext {
         self.state.indexes_and_rebuilds().iter().map(|index| index.memory_bytes()).sum()
     }
 
-    /// Returns the bytes of backfills that are not written yet.
+    /// Returns the bytes of backfills that are gathered in memory.
     pub fn backfill_bytes(&self) -> u64 {
         let bytes = |index: &Arc<LocalIndex>| {
             index.backfill_bytes.load(std::sync::atomic::Ordering::Relaxed)
@@ -59,41 +59,41 @@ impl EngineContext {
         of_indexes + self.open_transactions_bytes.load(Ordering::Relaxed)
     }
 
-    /// Memory in use, in bytes.
+    /// Returns the memory use in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let written = self.resident_bytes() + self.files.cache_bytes();
         self.unwritten_bytes() + self.backfill_bytes() + written
     }
 
-    /// Returns the bytes of unflushed memory above which epochs wait. Resident memory, work in
-    /// progress and pending log records reduce this limit, but never so much that no work can
-    /// progress.
-    pub fn room_bytes(&self) -> u64 {
+    /// Returns the limit of unflushed memory above which epochs wait, in bytes. Other memory use
+    /// (sparse indexes and filters, work in progress, pending log records) reduces this limit, but
+    /// never so much that no work can progress.
+    pub fn unflushed_bytes_max(&self) -> u64 {
         let stop = self.options.stop_bytes();
         let taken = self.resident_bytes() + self.log.pending_bytes();
         stop.saturating_sub(taken).max(stop / 4)
     }
 
     /// Returns true if there is memory for another epoch.
-    pub fn has_room(&self) -> bool {
-        self.unwritten_bytes() < self.room_bytes()
+    pub fn has_memory(&self) -> bool {
+        self.unwritten_bytes() < self.unflushed_bytes_max()
             && !self.state.indexes_and_rebuilds().iter().any(|index| index.stats.is_full())
     }
 
     /// Returns true if the log is longer than its limit.
     pub fn is_log_long(&self) -> bool {
-        self.log.held_bytes() > self.options.log_bytes
+        self.log.retained_bytes() > self.options.log_bytes
     }
 
-    /// The newest epoch of a bucket that scans see.
+    /// Returns the newest epoch of a bucket that scans see.
     pub fn committed(&self, bucket: BucketId) -> Epoch {
         let buckets = lock(&self.state.buckets);
         let applied = buckets.get(&bucket).and_then(|progress| progress.applied.as_ref());
         applied.map_or(Epoch(0), |mark| mark.epoch)
     }
 
-    /// Adds a checkpoint: the buckets' newest epochs at the end of the log. Skipped if the log has grown by less than
-    /// `at_least_bytes` since the last checkpoint.
+    /// Adds a checkpoint: the buckets' newest epochs at the end of the log. Does nothing if the
+    /// log has grown by less than `at_least_bytes` since the last checkpoint.
     pub fn checkpoint(&self, order: &mut LogCheckpoints, at_least_bytes: u64) {
         let end = self.log.end();
         if order.checkpoints.back().is_some_and(|(last, _)| end < last + at_least_bytes) {

@@ -1,4 +1,5 @@
-//! Durability of a bucket's epochs.
+//! The durability of a bucket's epochs: progress counters, and waiting until an epoch survives a
+//! crash.
 
 use proto::Result;
 use proto::lock::lock;

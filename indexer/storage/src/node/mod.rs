@@ -1,4 +1,5 @@
-//! The state that all indexes of a node share.
+//! The state that all indexes of a node share: indexes and bucket progress (`state`), checkpoints
+//! of the log, memory accounting (`context`), background workers, and reports.
 
 pub(crate) mod background;
 pub(crate) mod checkpoints;

@@ -1,4 +1,4 @@
-//! The first mark of a bucket in the node manifest, see [`crate::node::checkpoints`].
+//! The first entry of a bucket in the node manifest, see [`crate::node::checkpoints`].
 
 use std::sync::Arc;
 
@@ -7,10 +7,11 @@ use proto::model::cut::EpochMark;
 
 use crate::node::context::EngineContext;
 
-/// Makes sure that the node manifest on disk has a mark of a bucket. Called before the first slices
-/// of the bucket become readable, at the epoch of `mark`, which must be the newest applied one. The
-/// mark is true: no index of the bucket is readable yet, and builds restart after a crash.
-pub async fn name_bucket(context: &Arc<EngineContext>, mark: &EpochMark) -> Result<()> {
+/// Makes sure that the node manifest on disk names a newest epoch of a bucket; adds the epoch of
+/// `mark` if not. Called before the first slices of the bucket become readable. `mark` must be the
+/// newest applied epoch. The entry is correct even if fragments lack the epoch: no index of the
+/// bucket is readable yet, and builds restart after a crash.
+pub async fn ensure_bucket_mark(context: &Arc<EngineContext>, mark: &EpochMark) -> Result<()> {
     let mut order = context.order.lock().await;
     if order.named.contains(&mark.bucket) {
         return Ok(());

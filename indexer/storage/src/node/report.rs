@@ -7,7 +7,7 @@ use proto::rpc::api::SliceProgress;
 use crate::node::context::EngineContext;
 use crate::read::slice_size::{SliceSize, slice_size};
 
-/// Progress of each slice.
+/// Returns the progress of each slice on this node.
 pub fn progress(context: &EngineContext) -> Vec<SliceProgress> {
     let failed = context.log.durable().borrow().failed.as_ref().map(ToString::to_string);
     let trouble = failed.or_else(|| lock(&context.background).trouble.clone());
@@ -26,19 +26,20 @@ pub fn progress(context: &EngineContext) -> Vec<SliceProgress> {
             progress.push(SliceProgress {
                 slice: index.info.local_id().slice(*slice),
                 floor,
-                entries: entries.of(*slice) + loaded,
+                entries: entries.of_slice(*slice) + loaded,
                 bytes: size.bytes(),
                 live_bytes: entries.counted(*slice).map(|entries| live_bytes(size, entries)),
                 built_percent: None,
                 seconds_left: None,
                 copied_from: None,
-                trouble: trouble.clone().or_else(|| index.load_trouble()),
+                trouble: trouble.clone().or_else(|| index.load_error()),
             });
         }
     }
     progress
 }
 
+/// Returns the bytes that the newest entries of a slice use.
 fn live_bytes(size: SliceSize, entries: u64) -> u64 {
     match plant::is(Plant::SupersededCounted) {
         true => size.bytes(),

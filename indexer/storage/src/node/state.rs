@@ -18,7 +18,7 @@ use crate::manifest::node_manifest::DeadEpochs;
 pub(crate) struct NodeState {
     /// The indexes of this node; each generation has its own entry.
     indexes: RwLock<BTreeMap<LocalIndexId, Arc<LocalIndex>>>,
-    /// Rebuilds: slices that are built in addition to the present ones.
+    /// Rebuilds by index: each builds slices of an index whose other slices are readable.
     rebuilds: RwLock<BTreeMap<LocalIndexId, Arc<LocalIndex>>>,
     pub buckets: Mutex<BTreeMap<BucketId, BucketProgress>>,
     bucket_locks: Mutex<BTreeMap<BucketId, Arc<Mutex<()>>>>,
@@ -32,12 +32,12 @@ pub(crate) struct BucketProgress {
     pub applied: Option<EpochMark>,
     /// Newest epoch in the log.
     pub logged: Option<EpochMark>,
-    /// Epochs in the log and the LSNs of their ends, oldest first. Durable epochs are removed when
-    /// the counters are read.
+    /// Epochs in the log, oldest first, each with the LSN of its record's end. Durable epochs are
+    /// removed when the counters are read.
     pub ends: VecDeque<(Epoch, Lsn)>,
     pub durable: Epoch,
-    /// LSN of the first log record that is not applied: of an epoch or a rollback that is in
-    /// progress or has failed.
+    /// LSN of the first log record whose epoch or rollback is not applied: it is in progress or
+    /// has failed.
     pub unapplied_from: Option<Lsn>,
     /// Epochs that rollbacks have undone.
     pub dead: Vec<DeadEpochs>,
@@ -51,14 +51,15 @@ impl NodeState {
             .collect()
     }
 
-    /// All indexes that epochs are applied to, rebuilds included.
+    /// Returns all indexes that epochs are applied to, rebuilds included.
     pub fn indexes_and_rebuilds(&self) -> Vec<Arc<LocalIndex>> {
         let mut indexes = self.indexes();
         indexes.extend(self.rebuilds());
         indexes
     }
 
-    /// Returns the indexes on this node, including those being built, without rebuilds.
+    /// Returns the indexes on this node, including those being built. Rebuilds of single slices
+    /// are not included.
     pub fn indexes(&self) -> Vec<Arc<LocalIndex>> {
         let indexes = read(&self.indexes);
         indexes.values().cloned().collect()
@@ -85,7 +86,7 @@ impl NodeState {
         buckets.values().filter_map(|progress| progress.logged.clone()).collect()
     }
 
-    /// Records that the bucket's log records from `begin` on are not applied.
+    /// Records that the bucket's log records from the LSN `begin` on are not applied yet.
     pub fn mark_unapplied_from(&self, bucket: BucketId, begin: Lsn) {
         let mut buckets = lock(&self.buckets);
         let unapplied_from = &mut buckets.entry(bucket).or_default().unapplied_from;
@@ -97,7 +98,8 @@ impl NodeState {
         lock(&self.buckets).entry(bucket).or_default().unapplied_from = None;
     }
 
-    /// Returns the lock of a bucket's changes, because an epoch and a rollback must not overlap.
+    /// Returns the lock of a bucket, which each change of its indexes must hold. An epoch and a
+    /// rollback must not overlap.
     pub fn bucket_lock(&self, bucket: BucketId) -> Arc<Mutex<()>> {
         Arc::clone(lock(&self.bucket_locks).entry(bucket).or_default())
     }
@@ -109,17 +111,18 @@ impl NodeState {
         dead.any(|dead| dead.contains(bucket, epoch))
     }
 
-    /// All rebuilds in progress.
+    /// Returns all rebuilds in progress.
     pub fn rebuilds(&self) -> Vec<Arc<LocalIndex>> {
         let rebuilds = read(&self.rebuilds);
         rebuilds.values().cloned().collect()
     }
 
-    /// The rebuild of an index.
+    /// Returns the rebuild of an index, if there is one.
     pub fn rebuild(&self, index: LocalIndexId) -> Option<Arc<LocalIndex>> {
         read(&self.rebuilds).get(&index).cloned()
     }
 
+    /// Removes and returns the rebuild of an index.
     pub fn take_rebuild(&self, index: LocalIndexId) -> Option<Arc<LocalIndex>> {
         write(&self.rebuilds).remove(&index)
     }
@@ -130,8 +133,8 @@ impl NodeState {
         rebuilds.insert(index.info.local_id(), index);
     }
 
-    /// Makes epochs above the mark invisible. Must be called before the first index is rolled back,
-    /// so that no scan reads a half-removed epoch.
+    /// Makes epochs above `mark` invisible and records them as undone. Must be called before the
+    /// first index is rolled back, so that no scan reads a half-removed epoch.
     pub fn roll_back_to(&self, mark: &EpochMark, dead: DeadEpochs) {
         if let Some(progress) = lock(&self.buckets).get_mut(&mark.bucket) {
             progress.staged = mark.epoch;
@@ -143,15 +146,15 @@ impl NodeState {
         }
     }
 
-    /// Moves all indexes to the state after an event.
+    /// Moves the load state of all indexes on after an event.
     pub fn advance_all(&self, event: LoadEvent) -> Result<()> {
         self.indexes_and_rebuilds().iter().try_for_each(|index| index.advance(event))
     }
 }
 
-/// Returns the epochs between an epoch and its parent, which a rollback has removed; `None` if
+/// Returns the epochs between an epoch and its parent, which a rollback has undone; `None` if
 /// there are none. A node whose newest epoch is the parent need not roll back, but must refuse
-/// these epochs.
+/// these epochs from now on.
 pub(crate) fn epochs_skipped_by(mark: &EpochMark) -> Option<DeadEpochs> {
     let to = Epoch(mark.epoch.0.saturating_sub(1));
     (mark.parent < to).then_some(DeadEpochs { bucket: mark.bucket, above: mark.parent, to })

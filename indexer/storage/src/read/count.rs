@@ -1,4 +1,4 @@
-//! Counting of visible entries.
+//! Counts of the entries that are visible at an epoch.
 
 use proto::Result;
 use proto::model::ids::Epoch;
@@ -7,7 +7,7 @@ use crate::read::rows::Rows;
 use crate::read::source::Source;
 use crate::read::visible_rows::VisibleRows;
 
-/// Counts the entries of `sources` that are visible at their newest epoch.
+/// Counts the entries of `sources` that are visible at the newest of their epochs.
 pub fn count(sources: Vec<Source>) -> Result<u64> {
     count_at(sources, Epoch(u64::MAX))
 }

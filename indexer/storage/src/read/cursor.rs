@@ -17,16 +17,17 @@ use proto::rpc::scan::KeyRange;
 
 use crate::read::source::Source;
 use crate::rows::block::Block;
-use crate::rows::bytes::common;
+use crate::rows::bytes::common_prefix_len;
 use crate::rows::heads::Heads;
 use crate::tables::table::{BlocksFrom, Table};
 
-/// Number of blocks that a cursor reads through the cache before it reads ahead.
+/// Number of blocks that a cursor reads one by one through the block cache before it begins to
+/// read ahead.
 const CACHED_BLOCKS: u32 = 3;
-/// Maximum number of blocks of one read ahead.
+/// Maximum number of blocks that are read ahead with one read.
 pub const AHEAD_BLOCKS_MAX: u32 = 32;
 
-/// A position in a section.
+/// A cursor over the rows of a table's section, within a range of entries.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     table: Arc<Table>,
@@ -34,7 +35,8 @@ pub struct Cursor {
     pub slice: SliceNo,
     /// The epochs whose rows are read.
     pub epochs: RangeInclusive<Epoch>,
-    /// In a back table: the range of the entries that are read from the packed states.
+    /// In a back-index table: the range of entries that are read from each document's packed
+    /// entries.
     pub keys: KeyRange,
     low: Bytes,
     high: Option<Bytes>,
@@ -46,7 +48,8 @@ pub struct Cursor {
     at: u32,
     block: Arc<Block>,
     row: u32,
-    /// The row after the last one to visit in the block; in reverse, the last row to visit.
+    /// The end of the rows to visit in the current block: the row after the last one; in reverse,
+    /// the last one itself.
     last_row: u32,
     heads: Heads,
     skip: usize,
@@ -56,7 +59,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Opens a cursor on the first row in its direction; `None` if there is no row.
+    /// Opens a cursor on the first row in its direction; `None` if no row is in the range.
     pub fn open(source: Source, reverse: bool) -> Result<Option<Self>> {
         let Source { table, slice, rows_of, range, epochs, keys, blocks } = source;
         let Some(section) = table.index.section(rows_of) else { return Ok(None) };
@@ -99,12 +102,12 @@ impl Cursor {
             ahead_max: AHEAD_BLOCKS_MAX,
             loaded: 1,
         };
-        let found = cursor.enter() || cursor.next_block()?;
+        let found = cursor.enter_block() || cursor.next_block()?;
         Ok(found.then_some(cursor))
     }
 
     /// Returns the prefix that all entries of the section share.
-    pub fn beginning(&self) -> &[u8] {
+    pub fn shared_prefix(&self) -> &[u8] {
         self.table.index.beginning(self.section)
     }
 
@@ -113,35 +116,36 @@ impl Cursor {
         self.ahead_max = blocks.max(1);
     }
 
-    /// Sets the length of the prefix that all entries of a merge share. Heads are the bytes after
-    /// it.
-    pub fn set_skip(&mut self, skip: usize) {
+    /// Sets the length of the prefix that all entries of a merge share. The head of a row is the
+    /// eight bytes after this prefix.
+    pub fn set_prefix_len(&mut self, skip: usize) {
         self.skip = skip;
         self.heads = self.block.heads(skip);
     }
 
-    /// The slice number that the rows have in the table.
+    /// Returns the slice number that the rows have in the table.
     pub fn rows_of(&self) -> SliceNo {
         self.table.index.sections()[self.section].slice
     }
 
-    /// The table that the cursor reads.
+    /// Returns the table that the cursor reads.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// The current block, and its rows from the current one on (forward).
+    /// Returns the current block, and the range of its rows from the current one on. For forward
+    /// cursors.
     pub fn rest_of_block(&self) -> (&Block, Range<u32>) {
         (&self.block, self.row..self.last_row)
     }
 
-    /// Skips rows of the current block (forward), but not the last row.
+    /// Skips rows of the current block, but not its last row. For forward cursors.
     pub fn skip(&mut self, rows: u32) {
         self.row = (self.row + rows).min(self.last_row - 1);
     }
 
-    /// Skips all rows of the current block except the last one in the cursor's direction. Returns
-    /// the number of rows in the block from the current one on, including the last.
+    /// Moves to the last row of the current block in the cursor's direction. Returns the number of
+    /// rows from the row before the call to the last one, both included.
     pub fn skip_to_last(&mut self) -> u32 {
         let last = if self.reverse { self.last_row } else { self.last_row - 1 };
         let rows = self.row.abs_diff(last) + 1;
@@ -149,8 +153,8 @@ impl Cursor {
         rows
     }
 
-    /// Returns the epoch and the tombstone flag of the current row; `None` if the row is not
-    /// visible at `epoch` or its epoch is excluded.
+    /// Returns the epoch and the tombstone flag of the current row; `None` if the row is newer
+    /// than `epoch`, or if its epoch is outside of the source's range.
     #[inline]
     pub fn version_at(&self, epoch: Epoch) -> Option<(Epoch, bool)> {
         let version = self.block.epoch(self.row);
@@ -160,17 +164,17 @@ impl Cursor {
 
     /// Returns the current block and the number of the current row in it.
     #[inline]
-    pub fn place(&self) -> (&Block, u32) {
+    pub fn block_and_row(&self) -> (&Block, u32) {
         (&self.block, self.row)
     }
 
-    /// Returns the head of the current row.
+    /// Returns the head of the current row: eight bytes of its entry, for comparisons.
     #[inline]
     pub fn head(&self) -> u64 {
         self.block.head(&self.heads, self.row)
     }
 
-    /// Moves to the next row; false after the last.
+    /// Moves to the next row. Returns false after the last one.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
         if self.reverse {
@@ -185,9 +189,9 @@ impl Cursor {
         self.next_block()
     }
 
-    /// Sets the cursor to the first row of the current block; returns false if none of its rows is
-    /// in the range.
-    fn enter(&mut self) -> bool {
+    /// Moves to the first row of the current block that is in the range. Returns false if there is
+    /// none.
+    fn enter_block(&mut self) -> bool {
         let low = match self.at == self.first && !self.low.is_empty() {
             true => self.block.lower_bound(&self.low),
             false => 0,
@@ -204,6 +208,7 @@ impl Cursor {
         true
     }
 
+    /// Moves to the first row of a further block. Returns false after the last block.
     fn next_block(&mut self) -> Result<bool> {
         loop {
             if self.reverse && self.at > self.first {
@@ -214,12 +219,13 @@ impl Cursor {
                 return Ok(false);
             }
             self.block = self.load()?;
-            if self.enter() {
+            if self.enter_block() {
                 return Ok(true);
             }
         }
     }
 
+    /// Returns the current block: read through the cache, or from blocks that were read ahead.
     fn load(&mut self) -> Result<Arc<Block>> {
         self.loaded = self.loaded.saturating_add(1);
         let is_read_ahead = self.blocks == BlocksFrom::Anywhere && self.table.fragment().is_some();
@@ -239,9 +245,11 @@ impl Cursor {
     }
 }
 
-/// Length of the prefix that the entries of all cursors share.
-pub fn shared_beginning(cursors: &[Cursor]) -> usize {
+/// Returns the length of the prefix that the entries of all cursors share.
+pub fn shared_prefix_len(cursors: &[Cursor]) -> usize {
     let Some((first, rest)) = cursors.split_first() else { return 0 };
-    let beginning = first.beginning();
-    rest.iter().fold(beginning.len(), |len, other| common(&beginning[..len], other.beginning()))
+    let beginning = first.shared_prefix();
+    rest.iter().fold(beginning.len(), |len, other| {
+        common_prefix_len(&beginning[..len], other.shared_prefix())
+    })
 }

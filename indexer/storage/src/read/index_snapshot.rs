@@ -15,14 +15,14 @@ use crate::read::source::Source;
 use crate::read::visible_rows::VisibleRows;
 use crate::tables::table::BlocksFrom;
 
-/// The error for an epoch below the floor of the requested slices.
+/// Returns the error for an epoch below the oldest readable epoch of the requested slices.
 pub fn too_old(epoch: Epoch, what: String, floor: Epoch) -> Error {
     let text =
         format!("epoch {epoch} is no longer readable: the oldest epoch of {what} is {floor}");
     Error::new(ErrorCode::SnapshotTooOld, text).with_hint("restart the scan or the transaction")
 }
 
-/// An index at one epoch, for reads.
+/// A snapshot of an index on this node at one epoch, for reads.
 pub struct IndexSnapshot {
     info: Arc<IndexInfo>,
     epoch: Epoch,
@@ -43,13 +43,16 @@ impl IndexSnapshot {
         Self { info, epoch, version, walk_bytes_max, blocks: BlocksFrom::Anywhere }
     }
 
+    /// Returns the number of blocks that each cursor may read ahead at once; `block_bytes` is the
+    /// total size of one block of every cursor.
     fn ahead_max(&self, block_bytes: usize) -> u32 {
         ahead_max(self.walk_bytes_max, block_bytes)
     }
 }
 
-/// Returns the number of blocks that each cursor of a walk may read at once; `block_bytes` is the
-/// total size of one block of every cursor.
+/// Returns the number of blocks that each cursor of a walk may read ahead at once, so that all
+/// cursors together use about `walk_bytes_max` bytes. `block_bytes` is the total size of one block
+/// of every cursor.
 pub fn ahead_max(walk_bytes_max: usize, block_bytes: usize) -> u32 {
     let blocks = walk_bytes_max / block_bytes.max(1);
     u32::try_from(blocks).unwrap_or(u32::MAX).saturating_sub(1).clamp(1, AHEAD_BLOCKS_MAX)
@@ -105,11 +108,13 @@ impl Snapshot for IndexSnapshot {
                 return Err(too_old(self.epoch, what, floor));
             }
             sources.extend(fragments.rows(include).iter().cloned());
-            sources.extend(self.version.runs.iter().map(|run| Source::whole(run, *slice)));
+            sources.extend(self.version.runs.iter().map(|run| Source::of_slice(run, *slice)));
         }
         sources.retain(|source| source.table.stats.oldest <= self.epoch);
         let ahead = self.ahead_max(sources.iter().map(Source::block_bytes).sum());
-        let sources = sources.into_iter().map(|source| source.clip(range).with_blocks(self.blocks));
+        let sources = sources
+            .into_iter()
+            .map(|source| source.restrict_to_range(range).with_blocks(self.blocks));
         let rows = VisibleRows::new(sources, self.epoch, reverse, include)?;
         Ok(Box::new(rows.with_ahead_max(ahead)))
     }

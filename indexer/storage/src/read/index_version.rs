@@ -15,26 +15,26 @@ use crate::read::source::Source;
 use crate::retention::RetainedEpochs;
 use crate::tables::table::Table;
 
-/// The version of an index that readers use: immutable, and replaced by a new version at each
-/// change.
+/// A version of an index that readers use. A version is immutable, and each change of the index
+/// replaces it by a new one.
 #[derive(Clone, Default)]
 pub struct IndexVersion {
-    /// Runs in memory, oldest first.
+    /// Tables of rows in memory that are not in fragments yet, oldest first.
     pub runs: Vec<Arc<Table>>,
     /// Slices on this node, with their fragments.
     pub slices: BTreeMap<SliceNo, Arc<SliceFragments>>,
     /// Oldest epoch that can be read; `None` during a build.
     pub floor: Option<Epoch>,
-    /// Rollback points below the floor.
+    /// Rollback points below `floor`: epochs to which the index can still be rolled back.
     pub points: Vec<Epoch>,
-    /// The epochs that can be read in slices which were received from another node or rebuilt; they
-    /// further restrict `floor` and `points`.
+    /// The epochs that can be read in slices which were received from another node or rebuilt. In
+    /// these slices only epochs can be read that `floor` and `points` allow too.
     pub arrived: BTreeMap<SliceNo, RetainedEpochs>,
 }
 
 impl IndexVersion {
-    /// Returns the version that a manifest describes; `unopened` says what to do with fragments
-    /// that are not in `tables`.
+    /// Returns the version that a manifest describes; `tables` has its open fragments, and
+    /// `unopened` says what to do with the other fragments.
     pub fn from_manifest(
         manifest: &IndexManifest,
         tables: &BTreeMap<FileId, Arc<Table>>,
@@ -56,27 +56,27 @@ impl IndexVersion {
     }
 
     /// Returns the epochs that can be read, now or after a rollback; `None` during a build.
-    pub fn reach(&self) -> Option<RetainedEpochs> {
+    pub fn readable_epochs(&self) -> Option<RetainedEpochs> {
         Some(RetainedEpochs { horizon: self.floor?, points: self.points.clone() })
     }
 
-    /// Restricts the epochs that can be read to those in `to`, after merges that retained only
-    /// these.
-    pub fn restrict_to(&mut self, to: &RetainedEpochs) {
-        if let Some(reach) = self.reach() {
-            self.set_reach(reach.intersection(to));
+    /// Restricts the epochs that can be read to those in `to`. Called after merges that retained
+    /// only the versions for these epochs.
+    pub fn restrict_readable(&mut self, to: &RetainedEpochs) {
+        if let Some(reach) = self.readable_epochs() {
+            self.set_readable_epochs(reach.intersection(to));
         }
     }
 
     /// Replaces the epochs that can be read.
-    pub fn set_reach(&mut self, reach: RetainedEpochs) {
+    pub fn set_readable_epochs(&mut self, reach: RetainedEpochs) {
         (self.floor, self.points) = (Some(reach.horizon), reach.points);
     }
 
     /// Returns the epochs that can be read in a slice, now or after a rollback; `None` during a
     /// build or if the slice is absent.
-    pub fn reach_of(&self, slice: SliceNo) -> Option<RetainedEpochs> {
-        let reach = self.reach().filter(|_| self.slices.contains_key(&slice))?;
+    pub fn readable_epochs_of(&self, slice: SliceNo) -> Option<RetainedEpochs> {
+        let reach = self.readable_epochs().filter(|_| self.slices.contains_key(&slice))?;
         Some(
             self.arrived
                 .get(&slice)
@@ -85,24 +85,25 @@ impl IndexVersion {
     }
 
     /// Returns true if all slices can be rolled back to an epoch.
-    pub fn can_go_back(&self, epoch: Epoch) -> bool {
+    pub fn can_roll_back(&self, epoch: Epoch) -> bool {
         let keeps = |reach: &RetainedEpochs| reach.retains(epoch);
-        self.reach().is_some_and(|reach| keeps(&reach))
+        self.readable_epochs().is_some_and(|reach| keeps(&reach))
             && self.slices.keys().all(|slice| self.arrived.get(slice).is_none_or(keeps))
     }
 
-    /// Returns true if a document's id alone decides its slice ([`slice_of_id`]). False for an
-    /// index with split or cloned slices, since the topology does not contain their numbers.
+    /// Returns true if a document's id alone decides its slice ([`slice_of_id`]). Returns false
+    /// for an index with split or cloned slices, since the topology does not contain their
+    /// numbers.
     pub fn is_by_id(&self, info: &IndexInfo) -> bool {
         let by_id = matches!(info.spec.partition, PartitionBy::DocumentId);
         let last = self.slices.last_key_value().map(|(slice, _)| slice.0);
         by_id && last.is_none_or(|last| last < info.topology.slices())
     }
 
-    /// Sources of all entries of a slice.
+    /// Returns the sources of all entries of a slice, in memory and in fragments.
     pub fn entries(&self, slice: SliceNo) -> Vec<Source> {
         let fragments = self.slices.get(&slice).map_or(&[][..], |fragments| fragments.rows(false));
-        let runs = self.runs.iter().map(|run| Source::whole(run, slice));
+        let runs = self.runs.iter().map(|run| Source::of_slice(run, slice));
         fragments.iter().cloned().chain(runs).collect()
     }
 }

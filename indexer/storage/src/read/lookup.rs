@@ -2,9 +2,10 @@
 //!
 //! Documents are looked up in the order of the fragments, slice by slice and by id, so that each
 //! block is read once. A fragment is skipped for a document if its filter excludes the document.
-//! Newer fragments are read first, so the first state found is the newest. Versions of a document
-//! can straddle two blocks. For that reason the search begins at the last block whose first row
-//! precedes the document, and finds the newest version first.
+//! Newer fragments are read first, so the first state found (the entries of a document in a slice)
+//! is the newest. Versions of a document can straddle two blocks. For that reason the search
+//! begins at the last block whose first row precedes the document, and finds the newest version
+//! first.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,7 +19,7 @@ use crate::read::source::Source;
 use crate::rows::block::Block;
 use crate::rows::packed;
 
-/// A query for the state of a document in a slice.
+/// A query for the entries that a document has in a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct StateQuery<'a> {
     /// Position of the document among the documents of the look-up.
@@ -31,19 +32,20 @@ pub struct StateQuery<'a> {
     pub id: &'a [u8],
 }
 
-/// The found state of a document in a slice.
+/// The entries of a document in a slice, as a look-up has found them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundState {
     /// Position of the document among the documents of the look-up.
     pub document: u32,
     /// The slice that the state belongs to.
     pub slice: SliceNo,
-    /// Range of the packed state in the buffer of states.
+    /// The place of the packed entries in the buffer of the look-up.
     pub state: Range<usize>,
 }
 
 impl FoundState {
-    /// Appends a state to `states`, and returns its place there.
+    /// Appends packed entries to the buffer `states`, and returns the found value with their
+    /// place.
     pub fn put(document: u32, slice: SliceNo, state: &[u8], states: &mut Vec<u8>) -> Self {
         let from = states.len();
         states.extend_from_slice(state);
@@ -51,8 +53,9 @@ impl FoundState {
     }
 }
 
-/// Looks up the newest states of some documents. Appends them to `states`, and their places to
-/// `found`. A document without a state in any fragment is omitted.
+/// Looks up the newest entries of some documents in the fragments of the back index. Appends the
+/// packed entries to `states`, and their places to `found`. A document that is in no fragment is
+/// omitted.
 pub fn look_up(
     slices: &BTreeMap<SliceNo, Arc<SliceFragments>>,
     wanted: Vec<StateQuery<'_>>,
@@ -67,9 +70,10 @@ pub fn look_up(
         wanted.into_iter().map(|wanted| LookupQuery { wanted, fragments: 0 }).collect();
     asked.sort_unstable_by_key(|asked| asked.wanted.slice);
     for of_slice in asked.chunk_by_mut(|left, right| left.wanted.slice == right.wanted.slice) {
-        for (n, source) in back_of(slices, of_slice).iter().enumerate() {
+        for (n, source) in back_fragments(slices, of_slice).iter().enumerate() {
             for asked in &mut *of_slice {
-                asked.fragments |= u64::from(may_contain(source, asked.wanted.hash)) << bit(n);
+                asked.fragments |=
+                    u64::from(may_contain(source, asked.wanted.hash)) << fragment_bit(n);
             }
         }
     }
@@ -80,9 +84,11 @@ pub fn look_up(
         },
     );
     for of_slice in asked.chunk_by_mut(|left, right| left.wanted.slice == right.wanted.slice) {
-        for (n, source) in back_of(slices, of_slice).iter().enumerate().rev() {
-            let mut reader = Reader::new(source);
-            for asked in of_slice.iter_mut().filter(|asked| asked.fragments >> bit(n) & 1 == 1) {
+        for (n, source) in back_fragments(slices, of_slice).iter().enumerate().rev() {
+            let mut reader = BackReader::new(source);
+            for asked in
+                of_slice.iter_mut().filter(|asked| asked.fragments >> fragment_bit(n) & 1 == 1)
+            {
                 let StateQuery { document, slice, id, .. } = asked.wanted;
                 if let Some(state) = reader.newest(id, states)? {
                     found.push(FoundState { document, slice, state });
@@ -94,19 +100,20 @@ pub fn look_up(
     Ok(())
 }
 
-/// Returns true if a back table has a state of a document within the restrictions of `source`.
-pub fn knows(source: &Source, id: &[u8]) -> Result<bool> {
-    Ok(Reader::new(source).newest(id, &mut Vec::new())?.is_some())
+/// Returns true if a source of the back index has a record of a document.
+pub fn has_record(source: &Source, id: &[u8]) -> Result<bool> {
+    Ok(BackReader::new(source).newest(id, &mut Vec::new())?.is_some())
 }
 
-/// A query, with a bit for each fragment of its slice whose filter allows the document.
+/// A query, with one bit for each fragment of its slice whose filter says that the document may be
+/// in it.
 struct LookupQuery<'a> {
     wanted: StateQuery<'a>,
     fragments: u64,
 }
 
-/// Returns the back index of the slice that all these queries have in common.
-fn back_of<'a>(
+/// Returns the back-index fragments of the slice that all of these queries concern.
+fn back_fragments<'a>(
     slices: &'a BTreeMap<SliceNo, Arc<SliceFragments>>,
     of_slice: &[LookupQuery<'_>],
 ) -> &'a [Source] {
@@ -114,28 +121,31 @@ fn back_of<'a>(
     slice.map_or(&[], |fragments| &fragments.back)
 }
 
-/// Returns the bit of the fragment at a position of a list. Fragments beyond the last bit share
-/// that bit, which only causes unnecessary reads.
-fn bit(fragment: usize) -> usize {
+/// Returns the number of the bit for the fragment at a position of a list. All fragments from the
+/// 64th on share the last bit, which only causes unnecessary reads.
+fn fragment_bit(fragment: usize) -> usize {
     fragment.min(63)
 }
 
+/// Returns true if the source may have rows of a document, according to the filter of its
+/// fragment.
 fn may_contain(source: &Source, hash: u64) -> bool {
     source.table.fragment().is_none_or(|fragment| fragment.may_contain(hash))
 }
 
-/// A reader of one fragment, which keeps the last block in memory.
-struct Reader<'a> {
+/// A reader of one fragment of the back index. It has its last block ready for the next read.
+struct BackReader<'a> {
     source: &'a Source,
     section: Option<usize>,
     last: Option<(u32, Arc<Block>)>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> BackReader<'a> {
     fn new(source: &'a Source) -> Self {
         Self { source, section: source.table.index.section(source.rows_of), last: None }
     }
 
+    /// Returns a block, from memory if it was read last.
     fn block(&mut self, block: u32) -> Result<Arc<Block>> {
         match &self.last {
             Some((last, found)) if *last == block => Ok(Arc::clone(found)),
@@ -147,8 +157,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Appends the newest state of a document to `states` and returns its range; `None` if the
-    /// fragment has no state of the document.
+    /// Appends the newest packed entries of a document to `states` and returns their place; `None`
+    /// if the fragment has no record of the document.
     fn newest(&mut self, id: &[u8], states: &mut Vec<u8>) -> Result<Option<Range<usize>>> {
         let Some(section) = self.section else { return Ok(None) };
         let index = &self.source.table.index;
@@ -214,7 +224,7 @@ mod tests {
         push(b"z", 1);
         let table = builder.finish().unwrap().expect("rows");
         assert!(table.index.blocks() > 3, "the versions straddle blocks");
-        Source::whole(&Arc::new(table), SliceNo(1))
+        Source::of_slice(&Arc::new(table), SliceNo(1))
     }
 
     fn epochs_found(source: Source, ids: &[&str]) -> Vec<(u32, u64)> {
@@ -244,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn epochs_that_a_restriction_leaves_out_are_overlooked() {
+    fn excluded_epochs_are_ignored() {
         let source = Source { epochs: Epoch(0)..=Epoch(57), ..many_versions() };
         assert_eq!(epochs_found(source, &["m"]), [(0, 57)]);
     }

@@ -1,4 +1,5 @@
-//! Reading rows at an epoch: cursors over tables, merges of cursors, look-ups in the back index.
+//! Reads of rows at an epoch: cursors over tables, merges of cursors, look-ups in the back index,
+//! versions and snapshots of an index.
 
 pub(crate) mod count;
 pub(crate) mod cursor;

@@ -14,7 +14,7 @@ use crate::read::source::Source;
 use crate::rows::columns::Columns;
 use crate::tables::table::{BlocksFrom, Table};
 
-/// The treatment of listed fragments that are not open.
+/// The rule for listed fragments that are not open when a version is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnopenedPolicy {
     /// The fragments are left out, because the index is being loaded.
@@ -23,19 +23,20 @@ pub enum UnopenedPolicy {
     Missing,
 }
 
-/// The fragments of a slice, oldest first.
+/// The fragments of a slice, by kind of rows; each list has the oldest fragment first.
 #[derive(Clone, Debug, Default)]
 pub struct SliceFragments {
     /// Fragments of entries.
     pub forward: Vec<Source>,
-    /// Fragments of entries with included values, if they differ from `forward`.
+    /// Fragments of entries with included values. `None` if the fragments in `forward` contain the
+    /// values.
     pub included: Option<Vec<Source>>,
     /// Fragments of the back index.
     pub back: Vec<Source>,
 }
 
 impl SliceFragments {
-    /// The chain to read for entries, with or without included values (see
+    /// Returns the fragments to read for entries, with or without included values (see
     /// [`crate::files::group_writer`]).
     pub fn rows(&self, include: bool) -> &[Source] {
         match &self.included {
@@ -49,7 +50,7 @@ impl SliceFragments {
         self.rows(false).len().max(self.rows(true).len()).max(self.back.len())
     }
 
-    /// All fragments, each once.
+    /// Returns all fragments, each once.
     pub fn all(&self) -> impl Iterator<Item = &Source> {
         let is_forward = |source: &Source| {
             self.forward.iter().any(|other| Arc::ptr_eq(&other.table, &source.table))
@@ -59,7 +60,7 @@ impl SliceFragments {
     }
 }
 
-/// Resolves the lists of a manifest to open tables.
+/// Returns the fragments of all slices of a manifest, with their open tables from `tables`.
 pub fn slice_fragments(
     manifest: &IndexManifest,
     tables: &BTreeMap<FileId, Arc<Table>>,
@@ -97,7 +98,7 @@ pub fn slice_fragments(
     Ok(slices)
 }
 
-/// Resolves an item of a slice's list.
+/// Returns the source that reads an item of a slice's list; `table` is its open fragment.
 pub fn source_of(table: &Arc<Table>, slice: SliceNo, item: &ListItem) -> Source {
     // The range of a back fragment restricts the entries inside the states, not the documents.
     let (range, keys) = match item.columns.contains(Columns::BACK) {

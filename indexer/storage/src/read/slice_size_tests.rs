@@ -47,7 +47,7 @@ fn version(source: Source) -> IndexVersion {
 }
 
 fn middle_of(source: Source) -> Option<i64> {
-    let found = middle(&version(source), SLICE)?;
+    let found = slice_split_point(&version(source), SLICE)?;
     match proto::value::key::decode_part(&mut &found[..], false).unwrap() {
         Value::Number(number) => number.as_i64(),
         other => panic!("{other:?} is no number"),
@@ -61,9 +61,9 @@ fn range(low: i64, high: i64) -> KeyRange {
 #[test]
 fn the_middle_has_half_of_the_entries_before_it() {
     let table = table(0..1_000);
-    let middle = middle_of(Source::whole(&table, SLICE)).unwrap();
+    let middle = middle_of(Source::of_slice(&table, SLICE)).unwrap();
     assert!((400..600).contains(&middle), "{middle}");
-    let upper = Source::whole(&table, SLICE).clip(&range(600, 1_000));
+    let upper = Source::of_slice(&table, SLICE).restrict_to_range(&range(600, 1_000));
     let middle = middle_of(upper).unwrap();
     assert!((750..850).contains(&middle), "the middle of the range: {middle}");
 }
@@ -76,7 +76,7 @@ fn a_value_with_many_entries_is_on_one_side_as_a_whole() {
     };
     let middle = |first, same, last| {
         let table = table(values(first, same, last));
-        middle_of(Source::whole(&table, SLICE))
+        middle_of(Source::of_slice(&table, SLICE))
     };
     assert_eq!(middle(400, 600, 0), Some(5), "those before it are apart");
     let found = middle(0, 600, 400).unwrap();
@@ -87,17 +87,17 @@ fn a_value_with_many_entries_is_on_one_side_as_a_whole() {
 }
 
 #[test]
-fn the_parts_of_a_slice_have_its_bytes_together() {
+fn parts_add_up_to_the_slice() {
     let table = table(0..1_000);
     let bytes = |source: Source| {
         let version = version(source);
         slice_size(&version, SLICE, &version.slices[&SLICE]).bytes()
     };
-    let whole = Source::whole(&table, SLICE);
+    let whole = Source::of_slice(&table, SLICE);
     let all = bytes(whole.clone());
     assert_eq!(all, table.index.sections()[0].bytes);
     let parts = [range(0, 300), range(300, 301), range(301, 5_000)];
-    let parts = parts.map(|range| bytes(whole.clone().clip(&range)));
+    let parts = parts.map(|range| bytes(whole.clone().restrict_to_range(&range)));
     assert!(all - parts.iter().sum::<u64>() < 3, "{parts:?} of {all}");
     assert!((all / 4..all / 3).contains(&parts[0]), "{parts:?} of {all}");
 }
@@ -106,7 +106,7 @@ fn the_parts_of_a_slice_have_its_bytes_together() {
 #[test]
 fn a_restricted_back_index_counts_in_part() {
     let table = table(0..1_000);
-    let whole = Source::whole(&table, SLICE);
+    let whole = Source::of_slice(&table, SLICE);
     let half = range(0, 500);
     let back = |keys: KeyRange| Source { keys, ..whole.clone() };
     let bytes = |forward: Source, back: Source| {
@@ -116,7 +116,7 @@ fn a_restricted_back_index_counts_in_part() {
     let other = table_of_back();
     let other = |keys: KeyRange| Source { table: Arc::clone(&other), ..back(keys) };
     let all = bytes(whole.clone(), other(KeyRange::all()));
-    let part = bytes(whole.clone().clip(&half), other(half.clone()));
+    let part = bytes(whole.clone().restrict_to_range(&half), other(half.clone()));
     assert!((all * 2 / 5..all * 3 / 5).contains(&part), "{part} of {all}");
 }
 

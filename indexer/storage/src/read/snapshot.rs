@@ -13,8 +13,8 @@ use crate::read::rows::Rows;
 /// The number of entries between two checks of whether a checksum is still needed.
 const LOOK_EVERY_ENTRIES: u64 = 4096;
 
-/// An index at one epoch. Its content never changes, even if the index is written, flushed,
-/// compacted, split or dropped meanwhile.
+/// A snapshot: an index at one epoch. Its content never changes, even if the index is written,
+/// flushed, compacted, split or dropped meanwhile.
 pub trait Snapshot: Send + Sync {
     /// Returns the definition of the index.
     fn info(&self) -> &Arc<IndexInfo>;
@@ -36,8 +36,8 @@ pub trait Snapshot: Send + Sync {
         slices.len()
     }
 
-    /// Walks the entries of some slices in a range, merged, forward or in reverse. Included values
-    /// are read only with `include`.
+    /// Walks the entries of some slices in a range, merged into one order, forward or in reverse.
+    /// Included values are read only if `include` is true.
     fn rows(
         &self,
         slices: &[SliceNo],
@@ -51,8 +51,8 @@ pub trait Snapshot: Send + Sync {
         self.checksum_while(slice, &|| true)
     }
 
-    /// Like [`Self::checksum`], but fails once `wanted` returns false; `wanted` is called every few
-    /// thousand entries.
+    /// Computes the checksum like [`Self::checksum`], but fails once `wanted` returns false.
+    /// `wanted` is called every few thousand entries.
     fn checksum_while(&self, slice: SliceNo, wanted: &dyn Fn() -> bool) -> Result<(u64, u64)> {
         let mut rows = self.rows(&[slice], &KeyRange::all(), false, true)?;
         let (mut sum, mut entries) = (0u64, 0u64);

@@ -1,4 +1,4 @@
-//! The sources that cursors read: the rows of a table within a slice, a range of entries and a
+//! The sources that cursors read: each is a table, restricted to a slice, a range of entries and a
 //! range of epochs.
 
 use std::ops::RangeInclusive;
@@ -10,28 +10,29 @@ use proto::rpc::scan::KeyRange;
 use crate::rows::table_builder::BLOCK_BYTES;
 use crate::tables::table::{BlocksFrom, Table};
 
-/// A restriction of a table, which a cursor reads.
+/// A table with a restriction: only rows within it are read.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The table that the source reads.
     pub table: Arc<Table>,
     /// The slice to which the rows are attributed.
     pub slice: SliceNo,
-    /// Slice number of the rows in the table.
+    /// The slice number that the rows have in the table.
     pub rows_of: SliceNo,
     /// The range of the entries that are read.
     pub range: KeyRange,
     /// The epochs whose rows are read.
     pub epochs: RangeInclusive<Epoch>,
-    /// In a back table: the range of the entries that are read from the packed states.
+    /// In a back-index table: the range of entries that are read from each document's packed
+    /// entries.
     pub keys: KeyRange,
-    /// The origin of blocks: disk too, or memory only.
+    /// The places from which blocks may be read: memory and disk, or memory only.
     pub blocks: BlocksFrom,
 }
 
 impl Source {
-    /// Creates a source with all rows of a slice in a table.
-    pub fn whole(table: &Arc<Table>, slice: SliceNo) -> Self {
+    /// Creates a source that reads all rows of a slice in a table.
+    pub fn of_slice(table: &Arc<Table>, slice: SliceNo) -> Self {
         Self {
             table: Arc::clone(table),
             slice,
@@ -55,13 +56,13 @@ impl Source {
         (section.bytes / blocks).max(BLOCK_BYTES as u64) as usize
     }
 
-    /// Returns the source with another rule for reads from disk.
+    /// Returns the source with another rule about the places from which blocks may be read.
     pub fn with_blocks(self, blocks: BlocksFrom) -> Self {
         Self { blocks, ..self }
     }
 
     /// Restricts the range of entries further, to `range`.
-    pub fn clip(mut self, range: &KeyRange) -> Self {
+    pub fn restrict_to_range(mut self, range: &KeyRange) -> Self {
         if range.low > self.range.low {
             self.range.low = range.low.clone();
         }

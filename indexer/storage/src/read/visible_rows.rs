@@ -8,7 +8,7 @@ use proto::rpc::rows::RowBlockBuilder;
 
 use crate::read::cursor::Cursor;
 use crate::read::merge::Merge;
-use crate::read::rows::{Bounds, Rows, WalkPiece};
+use crate::read::rows::{Bounds, Rows, WalkStep};
 use crate::read::source::Source;
 
 /// A walk over the entries that are visible at an epoch.
@@ -16,7 +16,7 @@ pub struct VisibleRows {
     merge: Merge,
     epoch: Epoch,
     with_values: bool,
-    /// True if all rows of all sources are visible, and no entry is in two of them.
+    /// True if all rows of all sources are visible, and no entry is in two of the sources.
     shows_all: bool,
     /// True if there is exactly one source and all of its rows are visible.
     whole: bool,
@@ -25,7 +25,8 @@ pub struct VisibleRows {
 }
 
 impl VisibleRows {
-    /// Walks the entries of some sources that are visible at an epoch, with their values if requested.
+    /// Creates a walk over the entries of some sources that are visible at an epoch, with their
+    /// values if requested.
     pub fn new(
         sources: impl IntoIterator<Item = Source>,
         epoch: Epoch,
@@ -35,7 +36,7 @@ impl VisibleRows {
         let merge = Merge::new(sources, reverse)?;
         let is_whole = |cursor: &Cursor| {
             let stats = &cursor.table().stats;
-            stats.shows_whole_at(epoch.min(*cursor.epochs.end()))
+            stats.is_all_visible_at(epoch.min(*cursor.epochs.end()))
                 && *cursor.epochs.start() <= stats.oldest
         };
         // Entries of different slices are different, but two tables of a slice may have versions of one entry.
@@ -56,10 +57,11 @@ impl VisibleRows {
         self
     }
 
-    /// Moves to the next entry, if all rows are visible; returns false after the last.
-    fn next_shown(&mut self) -> Result<bool> {
+    /// Moves to the next entry. May only be called if all rows are visible. Returns false after
+    /// the last entry.
+    fn next_of_all_visible(&mut self) -> Result<bool> {
         let Some((winner, _)) = self.merge.winner() else { return Ok(false) };
-        let (block, row) = self.merge.cursors[winner].place();
+        let (block, row) = self.merge.cursors[winner].block_and_row();
         self.entry.clear();
         block.put_entry(row, &mut self.entry);
         if self.with_values {
@@ -70,8 +72,8 @@ impl VisibleRows {
         Ok(true)
     }
 
-    /// Skips the remaining rows of a block, if all rows are visible. Returns the number of rows;
-    /// `None` after the last.
+    /// Skips the remaining rows of a block. May only be called if all rows are visible. Returns
+    /// the number of rows; `None` after the last.
     fn skip_block(&mut self) -> Result<Option<u64>> {
         let Some((winner, _)) = self.merge.winner() else { return Ok(None) };
         let rows = self.merge.cursors[winner].skip_to_last();
@@ -79,8 +81,8 @@ impl VisibleRows {
         Ok(Some(u64::from(rows)))
     }
 
-    /// Packs the remaining rows of a block (forward), if all rows are visible; returns the number
-    /// of rows.
+    /// Packs the remaining rows of a block, as many as the limits allow, in a forward walk. May
+    /// only be called if all rows are visible. Returns the number of rows.
     fn pack_block(
         &mut self,
         block: &mut RowBlockBuilder,
@@ -103,30 +105,30 @@ impl VisibleRows {
         Ok(u64::from(count))
     }
 
-    /// Packs the next entry, without its value, if all rows are visible. Returns false after the
-    /// last entry.
+    /// Packs the next entry, without its value. May only be called if all rows are visible.
+    /// Returns false after the last entry.
     #[inline]
-    fn pack_shown(&mut self, out: &mut RowBlockBuilder) -> Result<bool> {
+    fn pack_of_all_visible(&mut self, out: &mut RowBlockBuilder) -> Result<bool> {
         let Some((winner, _)) = self.merge.winner() else { return Ok(false) };
-        let (block, row) = self.merge.cursors[winner].place();
+        let (block, row) = self.merge.cursors[winner].block_and_row();
         let Some(bytes) = block.put_row(row, out) else {
-            let found = self.next_shown()?;
+            let found = self.next_of_all_visible()?;
             out.push(&self.entry, &[]);
             return Ok(found);
         };
-        out.commit(1, bytes);
+        out.add_written_rows(1, bytes);
         self.merge.advance(winner)?;
         Ok(true)
     }
 
-    /// Packs the next entry, without its value, if it is visible. Returns whether the entry is
-    /// visible; `None` after the last.
+    /// Packs the next entry, without its value, if it is visible. Returns true if it was visible;
+    /// `None` after the last.
     #[inline]
     fn pack_entry(&mut self, out: &mut RowBlockBuilder) -> Result<Option<bool>> {
         let Self { merge, epoch, .. } = self;
         let Some((winner, head)) = merge.winner() else { return Ok(None) };
         let cursor = &merge.cursors[winner];
-        let (block, row) = cursor.place();
+        let (block, row) = cursor.block_and_row();
         // The row is written at once, and committed if it turns out to be visible.
         let Some(bytes) = block.put_row(row, out) else {
             let found = self.next_entry()?;
@@ -137,7 +139,9 @@ impl VisibleRows {
         };
         let (slice, mut best) = (cursor.slice, cursor.version_at(*epoch));
         merge.advance(winner)?;
-        while let Some(next) = merge.same_entry(head, slice, &out.room(bytes)[1..bytes - 1]) {
+        while let Some(next) =
+            merge.next_if_same_entry(head, slice, &out.free_buffer(bytes)[1..bytes - 1])
+        {
             let version = merge.cursors[next].version_at(*epoch);
             if version.map(|version| version.0) > best.map(|best| best.0) {
                 best = version;
@@ -146,18 +150,18 @@ impl VisibleRows {
         }
         let shows = matches!(best, Some((_, false)));
         if shows {
-            out.commit(1, bytes);
+            out.add_written_rows(1, bytes);
         }
         Ok(Some(shows))
     }
 
-    /// Skips all versions of the next entry. Returns whether the entry is visible; `None` after
-    /// the last.
+    /// Moves past all versions of the next entry. Returns true if the entry is visible; `None`
+    /// after the last.
     fn next_entry(&mut self) -> Result<Option<bool>> {
         let Self { merge, epoch, with_values, entry, value, .. } = self;
         let mut best: Option<(Epoch, bool)> = None;
         let found = merge.next_versions(entry, |cursor| {
-            let (block, row) = cursor.place();
+            let (block, row) = cursor.block_and_row();
             let version = block.epoch(row);
             if version <= *epoch && best.is_none_or(|(newest, _)| version > newest) {
                 let tombstone = block.is_tombstone(row);
@@ -173,9 +177,9 @@ impl VisibleRows {
 }
 
 impl Rows for VisibleRows {
-    fn look(&mut self) -> Result<Option<bool>> {
+    fn read_entry(&mut self) -> Result<Option<bool>> {
         match self.shows_all {
-            true => Ok(self.next_shown()?.then_some(true)),
+            true => Ok(self.next_of_all_visible()?.then_some(true)),
             false => self.next_entry(),
         }
     }
@@ -188,16 +192,16 @@ impl Rows for VisibleRows {
         if self.with_values { &self.value } else { &[] }
     }
 
-    fn put_ahead(&self, out: &mut Vec<u8>) -> bool {
+    fn put_next_entry(&self, out: &mut Vec<u8>) -> bool {
         let Some(cursor) = self.merge.next_row() else { return false };
-        let (block, row) = cursor.place();
+        let (block, row) = cursor.block_and_row();
         block.put_entry(row, out);
         true
     }
 
-    fn pack(&mut self, block: &mut RowBlockBuilder, bounds: Bounds) -> Result<WalkPiece> {
+    fn pack(&mut self, block: &mut RowBlockBuilder, bounds: Bounds) -> Result<WalkStep> {
         let in_blocks = self.whole && !self.with_values && !self.merge.reverse;
-        let mut walked = WalkPiece::default();
+        let mut walked = WalkStep::default();
         while !bounds.are_reached(&walked, block.len()) {
             if in_blocks {
                 let most = (bounds.rows - walked.rows).min(bounds.looks - walked.looks);
@@ -209,12 +213,12 @@ impl Rows for VisibleRows {
                 }
             }
             let found = match self.with_values {
-                true => self.look()?.inspect(|shown| {
+                true => self.read_entry()?.inspect(|shown| {
                     if *shown {
                         block.push(&self.entry, &self.value);
                     }
                 }),
-                false if self.shows_all => self.pack_shown(block)?.then_some(true),
+                false if self.shows_all => self.pack_of_all_visible(block)?.then_some(true),
                 false => self.pack_entry(block)?,
             };
             let Some(shown) = found else { return Ok(walked.to_end()) };
@@ -224,8 +228,8 @@ impl Rows for VisibleRows {
         Ok(walked)
     }
 
-    fn count(&mut self, looks_max: u64) -> Result<WalkPiece> {
-        let mut walked = WalkPiece::default();
+    fn count(&mut self, looks_max: u64) -> Result<WalkStep> {
+        let mut walked = WalkStep::default();
         while walked.looks < looks_max {
             let shown = match self.whole {
                 true => self.skip_block()?,

@@ -141,7 +141,7 @@ proptest! {
         let tables: Vec<_> =
             slices.filter_map(|(slice, rows)| Some((slice, table_of(slice, rows)?))).collect();
         let visible = |with_values| {
-            let sources = tables.iter().map(|(slice, table)| Source::whole(table, *slice));
+            let sources = tables.iter().map(|(slice, table)| Source::of_slice(table, *slice));
             VisibleRows::new(sources, Epoch(epoch), reverse, with_values).unwrap()
         };
         if is_plain == [true; 4] {
@@ -171,7 +171,7 @@ fn rows_of_one_length_are_packed_a_block_at_a_time_and_as_they_are() {
         })
         .collect();
     let table = table(&rows).expect("rows");
-    let source = || [Source::whole(&table, SliceNo(3))];
+    let source = || [Source::of_slice(&table, SliceNo(3))];
     for (bytes_max, rows_max) in [(1, 7), (1000, 1 << 40), (1 << 20, 333)] {
         let visible = VisibleRows::new(source(), Epoch(9), false, false).unwrap();
         let expected = shown(VisibleRows::new(source(), Epoch(9), false, false).unwrap());
@@ -182,7 +182,7 @@ fn rows_of_one_length_are_packed_a_block_at_a_time_and_as_they_are() {
 
 proptest! {
     #[test]
-    fn a_merge_shows_what_a_map_shows(
+    fn a_merge_agrees_with_a_map(
         parts in proptest::collection::vec(rows(), 0..6),
         epoch in 0..22u64,
         reverse: bool,
@@ -191,7 +191,7 @@ proptest! {
     ) {
         let (tables, model) = tables(&parts);
         let range = KeyRange { low: low.into(), high: high.map(Into::into) };
-        let sources = tables.iter().map(|t| Source::whole(t, SliceNo(3)).clip(&range));
+        let sources = tables.iter().map(|t| Source::of_slice(t, SliceNo(3)).restrict_to_range(&range));
         let found = shown(VisibleRows::new(sources, Epoch(epoch), reverse, true).unwrap());
         let mut expected: Vec<_> = model.iter().filter_map(|(entry, versions)| {
             let (_, (tombstone, value)) = versions.range(..=epoch).next_back()?;
@@ -204,7 +204,7 @@ proptest! {
     }
 
     #[test]
-    fn a_rewrite_changes_nothing_that_can_be_asked_for(
+    fn a_rewrite_keeps_visible_rows(
         parts in proptest::collection::vec(rows(), 1..6),
         from in 0..5usize,
         len in 1..5usize,
@@ -220,14 +220,14 @@ proptest! {
         let retained = RetainedEpochs { horizon: Epoch(horizon * parts.len() as u64), points: vec![] };
         let rewrite = Rewrite { retained: retained.clone(), back: false };
         let mut out = TableBuilder::default();
-        let inputs = before[from..until].iter().map(|t| Source::whole(t, SliceNo(3))).collect();
-        rewrite.slice(SliceNo(3), inputs, from == 0, &mut out).unwrap();
+        let inputs = before[from..until].iter().map(|t| Source::of_slice(t, SliceNo(3))).collect();
+        rewrite.rewrite_slice(SliceNo(3), inputs, from == 0, &mut out).unwrap();
         let mut after = before[..from].to_vec();
         after.extend(out.finish().unwrap().map(Arc::new));
         after.extend_from_slice(&before[until..]);
         for epoch in retained.horizon.0..20 * parts.len() as u64 + 1 {
             let at = |tables: &[Arc<Table>]| {
-                let sources = tables.iter().map(|t| Source::whole(t, SliceNo(3)));
+                let sources = tables.iter().map(|t| Source::of_slice(t, SliceNo(3)));
                 shown(VisibleRows::new(sources, Epoch(epoch), false, true).unwrap())
             };
             prop_assert_eq!(at(&before), at(&after), "at epoch {}", epoch);

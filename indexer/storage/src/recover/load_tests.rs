@@ -16,7 +16,7 @@ use proto::model::index::{IndexInfo, IndexSpec};
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
-use crate::batch::{EpochBatch, Piece};
+use crate::batch::{EpochBatch, VbucketMutations};
 use crate::engine::storage_engine::StorageEngine;
 use crate::maintain::merge_runs::is_worth_merging;
 use crate::options::StoreOptions;
@@ -75,7 +75,8 @@ pub(crate) fn body(ids: std::ops::Range<u64>) -> Bytes {
 }
 
 pub(crate) async fn apply(store: &StorageEngine, epoch: u64, ids: std::ops::Range<u64>) {
-    let piece = Piece { body: body(ids), base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
+    let piece =
+        VbucketMutations { body: body(ids), base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
     store
         .apply(EpochBatch { mark: mark(epoch), pieces: vec![piece], commits: Vec::new() })
         .await
@@ -151,7 +152,7 @@ async fn a_rollback_while_a_node_loads_goes_back_to_the_same_entries() {
     let (env, _fs) = node().await;
     let held = Arc::new(Hold::default());
     let store = open(&Env { spawner: held.clone(), ..env });
-    store.truncate(&mark(2), Epoch(0)).await.unwrap();
+    store.roll_back(&mark(2), Epoch(0)).await.unwrap();
     for index in INDEXES {
         store.wait_loaded(index).await.unwrap();
         assert_eq!(entries(&store, index, 2).unwrap(), 15);
@@ -202,10 +203,10 @@ async fn an_index_that_is_dropped_during_a_flush_has_nothing_to_merge() {
 async fn a_failed_log_is_reported() {
     let (env, fs) = node().await;
     let store = open(&env);
-    let failed = tokio::time::timeout(Duration::from_millis(50), store.log_failed()).await;
+    let failed = tokio::time::timeout(Duration::from_millis(50), store.wait_log_failed()).await;
     assert!(failed.is_err(), "nothing has failed");
     fs.fail_at(fs.operations() + 1);
     apply(&store, 4, 18..25).await;
-    store.log_failed().await;
+    store.wait_log_failed().await;
     assert!(store.wait_durable(mark(4).bucket, Epoch(4)).await.is_err());
 }

@@ -1,4 +1,5 @@
-//! Recovery: opens the files of a node.
+//! Recovery: opening of a node's files after a start (`open`), and loading of its indexes
+//! (`load`).
 
 pub(crate) mod load;
 pub(crate) mod open;

@@ -6,8 +6,8 @@
 //! 2. The node manifest records which epochs all indexes have in their fragments, and which epochs
 //!    a rollback has undone.
 //! 3. The log is replayed. Each epoch is applied to the indexes whose fragments lack it, by the
-//!    same code as the first time. If memory runs short, it is flushed. The segments of the log
-//!    whose data is not in memory are released.
+//!    same code as the first time. If memory runs short, it is flushed. If no data of the log is
+//!    only in memory afterwards, the log is released.
 //! 4. From now on epochs are accepted. The other fragments are opened in the background, one index
 //!    after another, and each index is readable as soon as all its fragments are open (`load`).
 //!
@@ -25,9 +25,9 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::Notify;
 
 use crate::apply::apply_epoch::apply_epoch;
-use crate::apply::documents::documents;
+use crate::apply::documents::last_changes;
 use crate::batch::EpochBatch;
-use crate::edit::rollback::truncate_index;
+use crate::edit::rollback::roll_back_index;
 use crate::file_id::FileId;
 use crate::files::data_files::DataFiles;
 use crate::index::load_state::LoadEvent;
@@ -50,7 +50,7 @@ use crate::{layout, manifest};
 /// and large merges rewrite each row fewer times.
 const MERGE_EVERY: u64 = 256;
 
-/// Opens a store; returns its context.
+/// Opens a store after a start; returns the engine's shared context.
 pub(crate) fn open(
     env: &Env,
     node: NodeId,
@@ -81,13 +81,13 @@ pub(crate) fn open(
         skipped: Vec::new(),
     };
     let log = CommitLog::open(env, &log_dir, options.log.clone(), &mut |end, record| {
-        replay.record(end, record)
+        replay.replay_record(end, record)
     })?;
     let (gone_back, skipped, records) = (replay.gone_back, replay.skipped, replay.records);
     state.indexes_and_rebuilds().iter().try_for_each(|index| merge_index_runs(index))?;
     tracing::info!(records, "replayed the commit log");
     undo_unlogged_epochs(&state, &files)?;
-    let order = order_after_replay(&state, &node_manifest, &gone_back, skipped);
+    let order = checkpoints_after_replay(&state, &node_manifest, &gone_back, skipped);
     let order = save_replayed(&state, &files, &log, &node_manifest, order)?;
     Ok(EngineContext {
         env: env.clone(),
@@ -123,15 +123,19 @@ fn check_log(env: &Env, dir: &Path, node: &NodeManifest) -> Result<()> {
             Ok(())
         }
         Some(first) if first <= node.log_from => Ok(()),
-        Some(first) => Err(Error::new(ErrorCode::Corrupt, late_log(dir, first, node.log_from))
-            .with_hint(
-                "restore the files, or remove the node's data directory: the slices are then rebuilt",
-            )),
+        Some(first) => Err(Error::new(
+            ErrorCode::Corrupt,
+            late_log_error(dir, first, node.log_from),
+        )
+        .with_hint(
+            "restore the files, or remove the node's data directory: the slices are then rebuilt",
+        )),
     }
 }
 
-/// The reason why a log that begins at `first` is incomplete.
-pub(crate) fn late_log(dir: &Path, first: Lsn, log_from: Lsn) -> String {
+/// Returns the error text for a log whose first LSN `first` is above `log_from`, the LSN from
+/// which records are needed.
+pub(crate) fn late_log_error(dir: &Path, first: Lsn, log_from: Lsn) -> String {
     let (path, dir) = (segment_path(dir, first), dir.display());
     format!(
         "{dir}: the oldest segment is {}, but the node manifest needs the log from LSN {log_from} on: \
@@ -154,9 +158,9 @@ fn restore_buckets(state: &NodeState, manifest: &NodeManifest) {
     }
 }
 
-/// Returns the checkpoints of the log after a replay that has found these rollbacks and skipped
-/// epochs.
-fn order_after_replay(
+/// Returns the checkpoints of the log after a replay. `gone_back` are the rollbacks and `skipped`
+/// the skipped epochs that it has found.
+fn checkpoints_after_replay(
     state: &NodeState,
     manifest: &NodeManifest,
     gone_back: &[EpochMark],
@@ -177,8 +181,8 @@ fn order_after_replay(
     order
 }
 
-/// Saves the changes of the replay in manifests, and releases the log if no data in memory came
-/// from it. Indexes may load their other fragments afterwards.
+/// Saves the results of the replay in the node manifest. Releases the log if all of its data is in
+/// fragments. Afterwards indexes may load their other fragments.
 fn save_replayed(
     state: &NodeState,
     files: &DataFiles,
@@ -209,7 +213,7 @@ fn save_replayed(
     Ok(order)
 }
 
-/// The dead epochs of all buckets, each range once.
+/// Returns the epochs of all buckets that rollbacks have undone, each range once.
 fn dead_epochs(state: &NodeState) -> Vec<DeadEpochs> {
     let mut all = Vec::new();
     for dead in lock(&state.buckets).values().flat_map(|progress| &progress.dead) {
@@ -220,10 +224,11 @@ fn dead_epochs(state: &NodeState) -> Vec<DeadEpochs> {
     all
 }
 
-/// Rolls back indexes that are ahead of the log. A flush does not wait for the log, so fragments
-/// may contain epochs whose log records a crash has lost. They are undone, so that the next history
-/// begins at one epoch everywhere. An index with a floor above that epoch waits until the stream
-/// has reached the floor again.
+/// Rolls back indexes that have epochs which the log lacks. A flush does not wait for the log, so
+/// fragments may contain epochs whose log records a crash has lost. These epochs are undone, so
+/// that all indexes of a bucket continue from the same epoch. An index whose oldest readable epoch
+/// is above that epoch cannot be rolled back, and waits until the stream has reached its oldest
+/// epoch again.
 fn undo_unlogged_epochs(state: &NodeState, files: &DataFiles) -> Result<()> {
     for index in state.indexes_and_rebuilds() {
         let applied = lock(&state.buckets)
@@ -232,7 +237,7 @@ fn undo_unlogged_epochs(state: &NodeState, files: &DataFiles) -> Result<()> {
         let Some(applied) = applied else { continue };
         let ahead = index.writer().applied > applied;
         if ahead && index.version.load().floor.is_some_and(|floor| floor <= applied) {
-            truncate_index(&index, applied, files)?;
+            roll_back_index(&index, applied, files)?;
         }
     }
     Ok(())
@@ -256,7 +261,7 @@ fn open_fragments(
     files.delete_unnamed(&listed, &named)
 }
 
-/// Replay of the log.
+/// A replay of the log.
 struct Replay<'a> {
     state: &'a NodeState,
     files: &'a DataFiles,
@@ -265,28 +270,29 @@ struct Replay<'a> {
     /// An LSN at or before the beginning of the current record.
     begin: Lsn,
     records: u64,
-    /// Rollbacks that a crash had interrupted and that the replay has finished.
+    /// Rollbacks that a crash had interrupted and that this replay has finished.
     gone_back: Vec<EpochMark>,
-    /// Epochs that replayed epochs have skipped.
+    /// Undone epochs between replayed epochs and their parents.
     skipped: Vec<DeadEpochs>,
 }
 
 impl Replay<'_> {
-    fn record(&mut self, end: Lsn, record: &[u8]) -> Result<()> {
+    /// Replays one record, which ends at the LSN `end`.
+    fn replay_record(&mut self, end: Lsn, record: &[u8]) -> Result<()> {
         match Record::decode(record)? {
-            Record::Epoch(batch) => self.epoch(&batch)?,
+            Record::Epoch(batch) => self.replay_epoch(&batch)?,
             Record::Truncate(mark, to) => {
                 let of = |dead: &DeadEpochs| {
                     (dead.bucket, dead.above, dead.to) == (mark.bucket, mark.epoch, to)
                 };
                 if self.manifest.dead.iter().any(of) {
-                    self.went_back(mark, to);
+                    self.apply_old_rollback(mark, to);
                 } else {
                     // A crash happened before all indexes were rolled back. Indexes that were built or have arrived
                     // since are not affected.
                     let indexes = self.state.indexes_of_bucket(mark.bucket).into_iter();
                     for index in indexes.filter(|index| index.stats.applied() <= to) {
-                        truncate_index(&index, mark.epoch, self.files)?;
+                        roll_back_index(&index, mark.epoch, self.files)?;
                     }
                     let mut buckets = lock(&self.state.buckets);
                     let progress = buckets.entry(mark.bucket).or_default();
@@ -303,11 +309,11 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Applies a rollback that all index manifests contain already. The record has two facts that
-    /// no manifest has. First, the bucket is at the rollback point, even if the node itself had no
-    /// epoch that old because all slices were received from other copies. Second, the bucket is no
+    /// Applies a rollback that all index manifests contain already. No manifest has two facts that
+    /// this record has. First, the bucket is at the rollback point, even if no epoch of the node
+    /// is that old because all slices were received from other nodes. Second, the bucket is no
     /// longer at an undone epoch, even if an earlier log record was of such an epoch.
-    fn went_back(&self, mark: EpochMark, to: Epoch) {
+    fn apply_old_rollback(&self, mark: EpochMark, to: Epoch) {
         let mut buckets = lock(&self.state.buckets);
         let progress = buckets.entry(mark.bucket).or_default();
         // A manifest may have a later epoch than this record: one from after the rollback.
@@ -319,14 +325,16 @@ impl Replay<'_> {
         }
     }
 
-    fn epoch(&mut self, batch: &EpochBatch) -> Result<()> {
+    /// Applies a logged epoch to the indexes whose fragments lack it, and merges or flushes memory
+    /// if necessary.
+    fn replay_epoch(&mut self, batch: &EpochBatch) -> Result<()> {
         let mark = &batch.mark;
         let dead = |dead: &DeadEpochs| dead.contains(mark.bucket, mark.epoch);
         let settled = |known: &EpochMark| known.bucket == mark.bucket && mark.epoch <= known.epoch;
         if self.manifest.dead.iter().any(dead) || self.manifest.marks.iter().any(settled) {
             return Ok(());
         }
-        apply_epoch(self.state, (&batch.mark, &documents(batch)?), self.begin)?;
+        apply_epoch(self.state, (&batch.mark, &last_changes(batch)?), self.begin)?;
         self.skipped.extend(epochs_skipped_by(mark));
         {
             let mut buckets = lock(&self.state.buckets);

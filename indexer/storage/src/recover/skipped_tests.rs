@@ -12,7 +12,7 @@ use proto::model::ids::{BucketId, Epoch, Generation, IndexId, LocalIndexId, Seqn
 use proto::model::index::{IndexInfo, IndexSpec};
 use proto::{ErrorCode, Result};
 
-use crate::batch::{EpochBatch, Piece};
+use crate::batch::{EpochBatch, VbucketMutations};
 use crate::engine::storage_engine::StorageEngine;
 use crate::maintain::release::release_log;
 use crate::manifest::node_manifest::NodeManifest;
@@ -37,7 +37,8 @@ fn first_mark() -> EpochMark {
 
 /// An epoch of the bucket with documents.
 fn epoch(mark: EpochMark, ids: std::ops::Range<u64>) -> EpochBatch {
-    let piece = Piece { body: body(ids), base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
+    let piece =
+        VbucketMutations { body: body(ids), base: Seqno(0), after: Seqno(0), to: Seqno(u64::MAX) };
     EpochBatch { mark, pieces: vec![piece], commits: Vec::new() }
 }
 
@@ -142,7 +143,7 @@ async fn a_rollback_below_the_floor_leaves_a_rollback_to_zero_possible() {
     let above_three = EpochMark { horizon: Epoch(4), ..mark(4) };
     store.apply(epoch(above_three, 0..0)).await.unwrap();
     store.compact().await.unwrap();
-    let refused = store.truncate(&mark(2), Epoch(4)).await.expect_err("below the floor");
+    let refused = store.roll_back(&mark(2), Epoch(4)).await.expect_err("below the floor");
     assert_eq!(refused.code, ErrorCode::SnapshotTooOld);
     assert_eq!(store.committed(BUCKET), Epoch(4));
     go_back_to_zero(&store).await.unwrap();
@@ -178,7 +179,7 @@ async fn the_manifest_is_written_for_another_bucket_after_a_rollback_to_zero() {
     go_on(&store).await.unwrap();
     release_log(&store.context).await.unwrap();
     apply_other(&store, other(2)).await;
-    store.truncate(&other(1), Epoch(2)).await.unwrap();
+    store.roll_back(&other(1), Epoch(2)).await.unwrap();
     apply_other(&store, EpochMark { parent: Epoch(1), ..other(5) }).await;
     release_log(&store.context).await.unwrap();
     store.wait_durable(OTHER_BUCKET, Epoch(5)).await.unwrap();

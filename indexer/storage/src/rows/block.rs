@@ -1,11 +1,12 @@
 //! A block: some sorted rows of a table, in columns that are read in place. Memory and fragments
 //! hold the same bytes.
 //!
-//! A row has a *key*, an *id*, a *value*, an epoch and a tombstone flag. In a forward table the key
-//! is an index key, the id is a document id, and the value holds the included values. In a back
-//! table the key is a document id, the id is empty, and the value holds the entries of the
-//! document. The *entry* of a row is its key and id, concatenated. Rows are ordered by entry, and
-//! the versions of one entry from the newest to the oldest.
+//! A row has a *key*, an *id*, a *value*, an epoch and a tombstone flag. In a forward table (a
+//! table of entries) the key is an index key, the id is a document id, and the value holds the
+//! included values. In a back table (a table of the back index) the key is a document id, the id
+//! is empty, and the value holds the entries of the document. The *entry* of a row is its key and
+//! id, concatenated. Rows are ordered by entry, and the versions of one entry from the newest to
+//! the oldest.
 //!
 //! Keys, ids and values are separate columns. Each column leaves out the prefix that all of its
 //! strings share, and has either a fixed width or an offset table. So any row is reached without
@@ -32,10 +33,10 @@ use crate::rows::block_column::{BlockColumn, Input};
 use crate::rows::block_format::{
     BLOCK_ROWS_MAX, HEADER_BYTES, TOMBSTONES, corrupt, u16_at, u32_at,
 };
-use crate::rows::bytes::{WIDE_BYTES, head_of, put_wide};
+use crate::rows::bytes::{WIDE_BYTES, copy_wide, head_of};
 use crate::rows::heads::Heads;
 
-/// A parsed block.
+/// A parsed block: some sorted rows of a table.
 #[derive(Debug)]
 pub struct Block {
     bytes: Box<[u8]>,
@@ -48,6 +49,7 @@ pub struct Block {
     tombstones: u32,
 }
 
+/// The epochs of a block's rows: differences to the smallest epoch.
 #[derive(Clone, Copy, Debug)]
 struct Epochs {
     base: u64,
@@ -69,7 +71,7 @@ impl Block {
         let mut prefixes = [const { 0..0 }; 3];
         for (n, prefix) in prefixes.iter_mut().enumerate() {
             let len = usize::from(u16_at(&bytes, 12 + 4 * n));
-            let from = input.take(len)?;
+            let from = input.consume(len)?;
             *prefix = from..from + len;
         }
         let mut column = |n: usize| {
@@ -82,10 +84,10 @@ impl Block {
             return Err(corrupt("impossible width of the epochs"));
         }
         let base = u64::from(u32_at(&bytes, 4)) | u64::from(u32_at(&bytes, 8)) << 32;
-        let epochs_at = input.take(rows as usize * usize::from(width))? as u32;
+        let epochs_at = input.consume(rows as usize * usize::from(width))? as u32;
         let tombstones = match bytes[2] {
             0 => 0,
-            TOMBSTONES => input.take((rows as usize).div_ceil(8))? as u32,
+            TOMBSTONES => input.consume((rows as usize).div_ceil(8))? as u32,
             _ => return Err(corrupt("unknown flags")),
         };
         if input.at != bytes.len() {
@@ -95,7 +97,7 @@ impl Block {
         Ok(Self { bytes, rows, key, id, value, epochs, tombstones })
     }
 
-    /// Replaces the epochs of all rows, which must be equal, by `epoch`.
+    /// Replaces the epochs of all rows by `epoch`. An error if the rows have different epochs.
     pub fn stamp(&mut self, epoch: Epoch) -> Result<()> {
         if self.epochs.width != 0 {
             return Err(corrupt("the rows of a stamped block have several epochs"));
@@ -105,26 +107,28 @@ impl Block {
         Ok(())
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// Memory in use, in bytes.
+    /// Returns the memory use in bytes.
     pub fn size(&self) -> usize {
         self.bytes.len() + std::mem::size_of::<Self>()
     }
 
-    /// The encoded block.
+    /// Returns the encoded block.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
+    /// Returns the prefix that all strings of a column share.
     #[inline]
     fn prefix(&self, column: &BlockColumn) -> &[u8] {
         &self.bytes[column.prefix()]
     }
 
+    /// Returns the string of a row in a column, without the shared prefix.
     #[inline]
     fn suffix(&self, column: &BlockColumn, row: u32) -> &[u8] {
         &self.bytes[column.range(&self.bytes, row)]
@@ -132,7 +136,7 @@ impl Block {
 
     /// Returns four byte strings whose concatenation is the entry of a row.
     #[inline]
-    fn pieces(&self, row: u32) -> [&[u8]; 4] {
+    fn entry_pieces(&self, row: u32) -> [&[u8]; 4] {
         [
             self.prefix(&self.key),
             self.suffix(&self.key, row),
@@ -141,34 +145,34 @@ impl Block {
         ]
     }
 
-    /// Appends the entry of a row.
+    /// Appends the entry of a row to `out`.
     #[inline]
     pub fn put_entry(&self, row: u32, out: &mut Vec<u8>) {
-        let pieces = self.pieces(row);
+        let pieces = self.entry_pieces(row);
         out.reserve(pieces.iter().map(|piece| piece.len()).sum());
         for piece in pieces {
             out.extend_from_slice(piece);
         }
     }
 
-    /// Appends the key of a row.
+    /// Appends the key of a row to `out`.
     pub fn put_key(&self, row: u32, out: &mut Vec<u8>) {
         out.extend_from_slice(self.prefix(&self.key));
         out.extend_from_slice(self.suffix(&self.key, row));
     }
 
-    /// Length of the entry of a row.
+    /// Returns the length of the entry of a row.
     pub fn entry_len(&self, row: u32) -> usize {
-        self.pieces(row).iter().map(|piece| piece.len()).sum()
+        self.entry_pieces(row).iter().map(|piece| piece.len()).sum()
     }
 
-    /// Length of the key of a row.
+    /// Returns the length of the key of a row.
     #[inline]
     pub fn key_len(&self, row: u32) -> usize {
         self.key.prefix().len() + self.key.range(&self.bytes, row).len()
     }
 
-    /// Appends the value of a row.
+    /// Appends the value of a row to `out`.
     #[inline]
     pub fn put_value(&self, row: u32, out: &mut Vec<u8>) {
         out.extend_from_slice(self.prefix(&self.value));
@@ -181,7 +185,7 @@ impl Block {
         [self.prefix(&self.value), self.suffix(&self.value, row)]
     }
 
-    /// The epoch of a row.
+    /// Returns the epoch of a row.
     #[inline]
     pub fn epoch(&self, row: u32) -> Epoch {
         let Epochs { base, width, at } = self.epochs;
@@ -196,17 +200,17 @@ impl Block {
         Epoch(base.wrapping_add(delta))
     }
 
-    /// True if a row is a tombstone.
+    /// Returns true if a row is a tombstone.
     #[inline]
     pub fn is_tombstone(&self, row: u32) -> bool {
         self.tombstones != 0
             && self.bytes[self.tombstones as usize + row as usize / 8] >> (row % 8) & 1 == 1
     }
 
-    /// Compares the entry of a row with bytes.
+    /// Compares the entry of a row with the bytes `other`.
     #[inline]
     pub fn compare(&self, row: u32, mut other: &[u8]) -> Ordering {
-        for piece in self.pieces(row) {
+        for piece in self.entry_pieces(row) {
             let len = piece.len().min(other.len());
             match piece[..len].cmp(&other[..len]) {
                 Ordering::Equal if len < piece.len() => return Ordering::Greater,
@@ -217,8 +221,9 @@ impl Block {
         if other.is_empty() { Ordering::Equal } else { Ordering::Less }
     }
 
-    /// True if an entry has several versions in the block. Their epochs differ, so most blocks, which have one epoch, need no comparison of
-    /// entries.
+    /// Returns true if an entry has several versions in the block. Versions of an entry have
+    /// different epochs, so a block with one epoch needs no comparison of entries; most blocks are
+    /// such.
     pub fn has_versions(&self) -> bool {
         let same = |row| self.compare_rows(row, self, row + 1).is_eq();
         self.epochs.width > 0 && (0..self.rows - 1).any(same)
@@ -226,7 +231,7 @@ impl Block {
 
     /// Compares the entries of two rows.
     pub fn compare_rows(&self, row: u32, other: &Self, other_row: u32) -> Ordering {
-        let (left, right) = (self.pieces(row), other.pieces(other_row));
+        let (left, right) = (self.entry_pieces(row), other.entry_pieces(other_row));
         let (mut lefts, mut rights) = (left.into_iter(), right.into_iter());
         let (mut one, mut two): (&[u8], &[u8]) = (&[], &[]);
         loop {
@@ -252,8 +257,8 @@ impl Block {
     }
 
     /// Writes a row in wire format, without its value, into the spare capacity of `out`, and
-    /// returns its length. The caller commits the bytes. Returns `None` and writes nothing if the
-    /// entry is too long.
+    /// returns its length. The row counts only after the caller has committed the bytes. Returns
+    /// `None` and writes nothing if the entry is too long.
     #[inline]
     pub fn put_row(&self, row: u32, out: &mut RowBlockBuilder) -> Option<usize> {
         let key = self.key.range(&self.bytes, row);
@@ -264,23 +269,23 @@ impl Block {
             return None;
         }
         // The length of the entry, the entry, and the length of the empty value.
-        let room = out.room(len + 2 + WIDE_BYTES);
+        let room = out.free_buffer(len + 2 + WIDE_BYTES);
         room[0] = len as u8;
         let mut at = 1;
         for piece in pieces {
-            at = put_wide(&self.bytes, piece, room, at);
+            at = copy_wide(&self.bytes, piece, room, at);
         }
         room[at] = 0;
         Some(at + 1)
     }
 
-    /// Packs rows without their values into `out` and returns their number. It is smaller than
-    /// requested if a row is too long for [`Self::put_row`].
+    /// Packs the rows of a range without their values into `out`. Stops before a row that is too
+    /// long for [`Self::put_row`]. Returns the number of packed rows.
     pub fn pack(&self, rows: Range<u32>, out: &mut RowBlockBuilder) -> u32 {
         let from = rows.start;
         for row in rows.clone() {
             match self.put_row(row, out) {
-                Some(bytes) => out.commit(1, bytes),
+                Some(bytes) => out.add_written_rows(1, bytes),
                 None => return row - from,
             }
         }
@@ -321,31 +326,32 @@ impl Block {
         low
     }
 
-    /// Prepares fast access to the heads of this block's rows, see `Heads`.
+    /// Returns the location of the heads of this block's rows (see `Heads`). `skip` is the length
+    /// of the prefix that the entries of a merge share.
     pub fn heads(&self, skip: usize) -> Heads {
         let prefix = self.prefix(&self.key);
-        let Some(width) = self.key.width() else { return Heads::slow(skip) };
+        let Some(width) = self.key.width() else { return Heads::row_by_row(skip) };
         let data = self.key.data as usize;
         if skip >= prefix.len() {
             let from = skip - prefix.len();
             let whole = from + 8 <= width;
             return if whole {
-                Heads::fast(skip, 0, 0, data + from, width)
+                Heads::at_fixed_distance(skip, 0, 0, data + from, width)
             } else {
-                Heads::slow(skip)
+                Heads::row_by_row(skip)
             };
         }
         let shared = &prefix[skip..];
         if shared.len() >= 8 {
-            return Heads::fast(skip, head_of(&[shared]), 64, data, width);
+            return Heads::at_fixed_distance(skip, head_of(&[shared]), 64, data, width);
         }
         if width < 8 - shared.len() {
-            return Heads::slow(skip);
+            return Heads::row_by_row(skip);
         }
-        Heads::fast(skip, head_of(&[shared]), 8 * shared.len() as u32, data, width)
+        Heads::at_fixed_distance(skip, head_of(&[shared]), 8 * shared.len() as u32, data, width)
     }
 
-    /// Returns the head of a row.
+    /// Returns the head of a row: eight bytes of its entry, as an integer for comparisons.
     #[inline]
     pub fn head(&self, heads: &Heads, row: u32) -> u64 {
         if heads.shift >= 64 {
@@ -360,7 +366,7 @@ impl Block {
             }
             _ => {
                 let mut skip = heads.skip;
-                let pieces = self.pieces(row).map(|piece| {
+                let pieces = self.entry_pieces(row).map(|piece| {
                     let rest = &piece[skip.min(piece.len())..];
                     skip -= skip.min(piece.len());
                     rest

@@ -1,14 +1,14 @@
-//! Builder of blocks. It gathers sorted rows in columns and tracks the prefixes that their strings
-//! share, so the size of the block is known at any time. The format is described in
+//! Builder of blocks. The builder gathers sorted rows in columns and tracks the prefixes that
+//! their strings share, so the size of the block is known at any time. The format is described in
 //! [`crate::rows::block`].
 
 use std::ops::Range;
 
 use crate::rows::block_format::{HEADER_BYTES, OFFSETS_16, OFFSETS_32, TOMBSTONES, WIDTH_MAX};
-use crate::rows::bytes::common;
+use crate::rows::bytes::common_prefix_len;
 use crate::rows::row::RowVersion;
 
-/// Gathers sorted rows and encodes them as a block.
+/// A builder that gathers sorted rows and encodes them as a block.
 #[derive(Debug, Default)]
 pub struct BlockBuilder {
     key: StagedColumn,
@@ -28,7 +28,7 @@ struct StagedColumn {
     ends: Vec<u32>,
     /// The length of the prefix that all strings so far share.
     shared: usize,
-    /// True if all strings have the same length.
+    /// True if all strings so far have the same length.
     fixed: bool,
 }
 
@@ -42,7 +42,7 @@ impl StagedColumn {
             Some(first) => {
                 let first = &self.bytes[..*first as usize];
                 self.fixed &= first.len() == value.len();
-                self.shared = common(&first[..self.shared], value);
+                self.shared = common_prefix_len(&first[..self.shared], value);
             }
         }
         self.bytes.extend_from_slice(value);
@@ -54,6 +54,7 @@ impl StagedColumn {
         self.ends.clear();
     }
 
+    /// Returns the shape to be encoded: the width of the strings, or the size of offsets.
     fn shape(&self) -> u16 {
         let width = self.ends.first().map_or(0, |end| *end as usize - self.shared);
         let stored = self.bytes.len() - self.shared * self.ends.len();
@@ -66,6 +67,7 @@ impl StagedColumn {
         }
     }
 
+    /// Returns the encoded size of the column in bytes.
     fn stored_bytes(&self) -> usize {
         let offsets = if self.fixed { 0 } else { 2 * self.ends.len() };
         self.bytes.len() - self.shared * self.ends.len() + offsets
@@ -113,12 +115,12 @@ impl BlockBuilder {
         self.value.push(row.value);
     }
 
-    /// Number of rows so far.
+    /// Returns the number of rows so far.
     pub fn rows(&self) -> usize {
         self.epochs.len()
     }
 
-    /// Approximate size of the block so far, in bytes.
+    /// Returns the approximate size of the block so far, in bytes.
     pub fn size(&self) -> usize {
         let epochs = usize::from(self.epoch_width()) * self.rows();
         HEADER_BYTES
@@ -129,6 +131,7 @@ impl BlockBuilder {
             + if self.has_tombstones { self.tombstones.len() } else { 0 }
     }
 
+    /// Returns the number of bytes in which each row's epoch is encoded.
     fn epoch_width(&self) -> u8 {
         match self.epoch_max - self.epoch_min {
             0 => 0,
@@ -139,7 +142,7 @@ impl BlockBuilder {
         }
     }
 
-    /// Key and id of the last row.
+    /// Returns key and id of the last row.
     pub fn last_entry(&self) -> [&[u8]; 2] {
         let last = |column: &StagedColumn| -> Range<usize> {
             let n = column.ends.len();
@@ -149,7 +152,7 @@ impl BlockBuilder {
         [&self.key.bytes[last(&self.key)], &self.id.bytes[last(&self.id)]]
     }
 
-    /// Encodes the rows so far; the next row begins a new block.
+    /// Encodes the rows so far and removes them, so that the next row begins a new block.
     pub fn finish(&mut self) -> Vec<u8> {
         let rows = self.rows();
         let mut out = Vec::with_capacity(self.size() + 64);

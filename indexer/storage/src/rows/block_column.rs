@@ -1,4 +1,5 @@
-//! A column of a block: its strings without their common prefix, at a fixed width or after an offset table.
+//! A column of a block: the strings of all rows without their common prefix, at a fixed width or
+//! after an offset table.
 
 use std::ops::Range;
 
@@ -6,16 +7,17 @@ use proto::Result;
 
 use crate::rows::block_format::{OFFSETS_16, OFFSETS_32, WIDTH_MAX, corrupt, u16_at, u32_at};
 
-/// A parsed column; its bytes are the block's.
+/// A parsed column, as places in the bytes of its block.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockColumn {
-    /// The common prefix of all strings: begin and end.
+    /// The common prefix of all strings: offsets of its beginning and its end.
     prefix: (u32, u32),
     shape: Shape,
     /// Offset of the strings without their prefix.
     pub data: u32,
 }
 
+/// The form in which the strings are stored: at a fixed width, or after an offset table.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Fixed(u32),
@@ -24,15 +26,15 @@ enum Shape {
     Offsets32(u32),
 }
 
-/// The bytes of a block that are not parsed yet.
+/// The bytes of a block that is being parsed, and the position so far.
 pub struct Input<'a> {
     pub bytes: &'a [u8],
     pub at: usize,
 }
 
 impl Input<'_> {
-    /// Consumes a number of bytes; returns their offset.
-    pub fn take(&mut self, len: usize) -> Result<usize> {
+    /// Consumes a number of bytes. Returns the offset at which they begin.
+    pub fn consume(&mut self, len: usize) -> Result<usize> {
         let from = self.at;
         let end = from.checked_add(len).filter(|end| *end <= self.bytes.len());
         self.at = end.ok_or_else(|| corrupt("the block ends too early"))?;
@@ -41,7 +43,7 @@ impl Input<'_> {
 }
 
 impl BlockColumn {
-    /// Consumes the strings of a column and checks its offsets.
+    /// Consumes the strings of a column, and checks the column's offsets.
     pub fn parse(
         input: &mut Input<'_>,
         rows: u32,
@@ -52,7 +54,7 @@ impl BlockColumn {
             OFFSETS_16 => read_offsets(input, rows, 2)?,
             OFFSETS_32 => read_offsets(input, rows, 4)?,
             width if usize::from(width) <= WIDTH_MAX => {
-                let data = input.take(rows as usize * usize::from(width))?;
+                let data = input.consume(rows as usize * usize::from(width))?;
                 (Shape::Fixed(u32::from(width)), data)
             }
             _ => return Err(corrupt("unknown shape of a column")),
@@ -88,7 +90,7 @@ impl BlockColumn {
         }
     }
 
-    /// Width of the strings without the prefix, if all have one width.
+    /// Returns the width of the strings without the prefix; `None` if they differ in width.
     #[inline]
     pub fn width(&self) -> Option<usize> {
         match self.shape {
@@ -98,9 +100,10 @@ impl BlockColumn {
     }
 }
 
-/// Checks an offset table and consumes its strings; returns where they begin.
+/// Checks an offset table, and consumes it with its strings. Returns the form of the column and
+/// the offset at which the strings begin.
 fn read_offsets(input: &mut Input<'_>, rows: u32, width: usize) -> Result<(Shape, usize)> {
-    let at = input.take((rows as usize + 1) * width)?;
+    let at = input.consume((rows as usize + 1) * width)?;
     let offset = |n: usize| match width {
         2 => u32::from(u16_at(input.bytes, at + 2 * n)),
         _ => u32_at(input.bytes, at + 4 * n),
@@ -116,7 +119,7 @@ fn read_offsets(input: &mut Input<'_>, rows: u32, width: usize) -> Result<(Shape
         }
         last = next;
     }
-    let data = input.take(last as usize)?;
+    let data = input.consume(last as usize)?;
     let shape = if width == 2 { Shape::Offsets16(at as u32) } else { Shape::Offsets32(at as u32) };
     Ok((shape, data))
 }

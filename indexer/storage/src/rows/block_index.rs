@@ -8,16 +8,16 @@ use std::cmp::Ordering;
 use proto::model::ids::SliceNo;
 use serde::{Deserialize, Serialize};
 
-use crate::rows::bytes::{common, head_of};
+use crate::rows::bytes::{common_prefix_len, head_of};
 
-/// The rows of one slice in a table.
+/// The rows of one slice in a table, as a range of blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
     /// The slice of the section.
     pub slice: SliceNo,
     /// The number of the section's first block.
     pub first_block: u32,
-    /// First block after the section.
+    /// The number of the first block after the section.
     pub end_block: u32,
     /// Number of rows.
     pub rows: u64,
@@ -36,45 +36,46 @@ pub struct BlockIndex {
     entries: Vec<u8>,
     /// End of each first entry in `entries`.
     ends: Vec<u32>,
-    /// Place of each block in the file: offset and stored bytes. All zero for a table in memory.
+    /// Place of each block in the file: its offset and its stored bytes. All are zero for a table
+    /// in memory.
     places: Vec<(u64, u32)>,
     /// Length of the prefix that the entries of each section share.
     #[serde(skip)]
     shared: Vec<u32>,
-    /// Head of each block's first entry, after the prefix of its section.
+    /// Head of each block's first entry: the eight bytes after the prefix that its section shares.
     #[serde(skip)]
     heads: Vec<u64>,
 }
 
 impl BlockIndex {
-    /// Sections by slice.
+    /// Returns the sections by slice, ascending.
     pub fn sections(&self) -> &[Section] {
         &self.sections
     }
 
-    /// Number of a slice's section.
+    /// Returns the position of a slice's section; `None` if the table has no rows of the slice.
     pub fn section(&self, slice: SliceNo) -> Option<usize> {
         self.sections.binary_search_by_key(&slice, |section| section.slice).ok()
     }
 
-    /// Number of blocks.
+    /// Returns the number of blocks.
     pub fn blocks(&self) -> u32 {
         self.ends.len() as u32
     }
 
-    /// Place of a block in its file: offset and stored bytes.
+    /// Returns the place of a block in its file: offset and stored bytes.
     pub fn place(&self, block: u32) -> Option<(u64, u32)> {
         self.places.get(block as usize).copied()
     }
 
-    /// First entry of a block.
+    /// Returns the first entry of a block.
     pub fn first_entry(&self, block: u32) -> &[u8] {
         let n = block as usize;
         let from = if n == 0 { 0 } else { self.ends[n - 1] as usize };
         &self.entries[from..self.ends[n] as usize]
     }
 
-    /// Prefix that all entries of a section share.
+    /// Returns the prefix that all entries of a section share.
     pub fn beginning(&self, section: usize) -> &[u8] {
         match self.shared[section] as usize {
             0 => &[],
@@ -115,13 +116,13 @@ impl BlockIndex {
         at
     }
 
-    /// Memory in use, in bytes.
+    /// Returns the memory use in bytes.
     pub fn size(&self) -> usize {
         self.entries.len() + 28 * self.ends.len() + 96 * self.sections.len()
     }
 
-    /// Computes the fields that are not stored. Returns false if the stored fields contradict each
-    /// other.
+    /// Computes the fields that are not stored in the file. Returns false if the stored fields
+    /// contradict each other.
     pub fn prepare(&mut self) -> bool {
         let blocks = self.ends.len();
         let ascending = self.ends.windows(2).all(|pair| pair[0] <= pair[1]);
@@ -144,7 +145,7 @@ impl BlockIndex {
         self.shared.clear();
         for n in 0..self.sections.len() {
             let Section { first_block, end_block, ref last, .. } = self.sections[n];
-            let shared = common(self.first_entry(first_block), last);
+            let shared = common_prefix_len(self.first_entry(first_block), last);
             for block in first_block..end_block {
                 let entry = self.first_entry(block);
                 let rest = &entry[shared.min(entry.len())..];
@@ -155,7 +156,8 @@ impl BlockIndex {
         true
     }
 
-    /// Begins a block; `first` is its first entry in pieces.
+    /// Begins a block of a slice. `first` is the first entry of the block, in parts to be
+    /// concatenated.
     pub(crate) fn open_block(&mut self, slice: SliceNo, first: &[&[u8]]) {
         let block = self.ends.len() as u32;
         if self.sections.last().is_none_or(|section| section.slice != slice) {
@@ -172,7 +174,8 @@ impl BlockIndex {
         self.ends.push(self.entries.len() as u32);
     }
 
-    /// Ends a block that was written to `place`, and has this number of rows and this last entry.
+    /// Ends a block: records the place to which it was written, its number of rows, and its last
+    /// entry.
     pub(crate) fn close_block(&mut self, place: (u64, u32), rows: u64, last: Vec<u8>) {
         self.places.push(place);
         if let Some(section) = self.sections.last_mut() {
@@ -191,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_whose_parts_do_not_fit_is_refused() {
+    fn a_contradictory_index_is_refused() {
         let rows: Vec<_> = (0..5000).map(|n| (1, n << 32)).collect();
         let good = table(&rows).index;
         assert!(good.clone().prepare());

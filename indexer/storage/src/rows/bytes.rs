@@ -1,9 +1,9 @@
-//! Operations on byte strings: common prefixes, heads, fast copies.
+//! Operations on byte strings: common prefixes, comparison by their first bytes, fast copies.
 
 use std::ops::Range;
 
-/// Length of the common prefix of two strings.
-pub fn common(left: &[u8], right: &[u8]) -> usize {
+/// Returns the length of the common prefix of two strings.
+pub fn common_prefix_len(left: &[u8], right: &[u8]) -> usize {
     let mut shared = 0;
     let (mut one, mut other) = (left, right);
     while let (Some((a, rest)), Some((b, other_rest))) =
@@ -19,8 +19,8 @@ pub fn common(left: &[u8], right: &[u8]) -> usize {
     shared + one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
-/// Returns the first eight bytes of a string given in pieces, as an integer that sorts in the order
-/// of the strings.
+/// Returns the first eight bytes of a string as an integer that sorts in the order of the strings.
+/// `pieces` are concatenated.
 pub fn head_of(pieces: &[&[u8]]) -> u64 {
     let (mut word, mut len) = ([0; 8], 0);
     for piece in pieces {
@@ -31,13 +31,15 @@ pub fn head_of(pieces: &[&[u8]]) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// Short strings are copied with one instruction sequence of this number of bytes.
+/// Number of bytes that [`copy_wide`] copies at once, with one instruction sequence, for any
+/// shorter string.
 pub const WIDE_BYTES: usize = 16;
 
-/// Copies the string `range` of `from` to `at` in `out`, and returns its end there. Bytes after the
-/// end may be overwritten; the caller writes them afterwards.
+/// Copies the bytes `range` of `from` to the offset `at` of `out`, and returns the offset of their
+/// end. Bytes of `out` after this end may be overwritten with garbage, so the caller must write
+/// them afterwards.
 #[inline]
-pub fn put_wide(from: &[u8], range: Range<usize>, out: &mut [u8], at: usize) -> usize {
+pub fn copy_wide(from: &[u8], range: Range<usize>, out: &mut [u8], at: usize) -> usize {
     let end = at + range.len();
     let wide = from[range.start..].first_chunk::<WIDE_BYTES>();
     match (wide, out[at..].first_chunk_mut::<WIDE_BYTES>()) {

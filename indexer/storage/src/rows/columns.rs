@@ -1,4 +1,4 @@
-//! Columns of an index, and their division into groups.
+//! Columns of an index, and their division into groups that are stored in separate fragments.
 
 use std::fmt;
 
@@ -25,38 +25,39 @@ impl Columns {
     /// The entry and all included columns.
     pub const FORWARD: Self = Self(!(1 << 63));
 
-    /// Returns the included column with a number, counted from 0. Columns from 61 on share one bit.
+    /// Returns the included column number `number`, counted from 0. Columns from number 61 on
+    /// share one bit.
     pub fn include(number: usize) -> Self {
         Self(1 << (1 + number.min(61)))
     }
 
-    /// Union of the sets.
+    /// Returns the union of the sets.
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Intersection of the sets.
+    /// Returns the intersection of the sets.
     pub fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// True if `other` is a subset.
+    /// Returns true if `other` is a subset.
     pub fn contains(self, other: Self) -> bool {
         other.0 & !self.0 == 0
     }
 
-    /// True if the sets overlap.
+    /// Returns true if the sets overlap.
     pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// True if the set is empty.
+    /// Returns true if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// Iterates over the columns of the set.
-    pub fn each(self) -> impl Iterator<Item = Self> {
+    pub fn columns(self) -> impl Iterator<Item = Self> {
         (0..64).map(|bit| Self(1 << bit)).filter(move |column| self.contains(*column))
     }
 }
@@ -71,7 +72,7 @@ impl fmt::Display for Columns {
         let whole = self.contains(Self::INCLUDE);
         let named = if whole { Self(self.0 & !Self::INCLUDE.0) } else { *self };
         let mut separator = "";
-        for column in named.each() {
+        for column in named.columns() {
             f.write_str(separator)?;
             match column {
                 Self::ENTRY => f.write_str("entry")?,
@@ -87,18 +88,19 @@ impl fmt::Display for Columns {
     }
 }
 
-/// Division of an index's columns into groups.
+/// Division of an index's columns into groups, which are stored in separate fragments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
     /// Included values are stored with their entries: one read finds both.
     #[default]
     Together,
-    /// Included values have separate fragments: a scan without included values never reads them.
+    /// Included values have separate fragments: a scan that needs no included values never reads
+    /// them.
     Apart,
 }
 
 impl Grouping {
-    /// Returns the groups that rows of entries and included values are written to.
+    /// Returns the groups to which rows of entries are written.
     pub fn forward(self) -> &'static [Columns] {
         match self {
             Self::Together => &[Columns::FORWARD],
@@ -111,7 +113,7 @@ impl Grouping {
         if info.spec.include.is_empty() { Self::Together } else { self }
     }
 
-    /// Returns the column groups of this grouping.
+    /// Returns all column groups of this division.
     pub fn groups(self) -> &'static [Columns] {
         match self {
             Self::Together => &[Columns::FORWARD, Columns::BACK],

@@ -1,4 +1,5 @@
-//! Rows, and the blocks and columns that hold them.
+//! Rows of tables; the blocks, sparse indexes and columns in which they are stored; the builders
+//! and sorters that make blocks and tables from rows.
 
 pub(crate) mod block;
 pub(crate) mod block_builder;

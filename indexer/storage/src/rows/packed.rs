@@ -1,4 +1,5 @@
-//! Packed states of the back index: the entries that a document has in one slice.
+//! Packed records of the back index. A record has the entries of a document in one slice, which
+//! are called the document's *state* in this slice.
 //!
 //! ```text
 //! state := entry*        entry := len(key)*2+hashed  key  [hash:u8{24}]
@@ -16,7 +17,7 @@ use proto::rpc::scan::KeyRange;
 use proto::rpc::varint::{put_varint, take_varint};
 use sha2::{Digest, Sha256};
 
-/// An entry of a document.
+/// An entry in a document's packed record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PackedEntry<'a> {
     /// The encoded key parts of the entry.
@@ -27,11 +28,11 @@ pub struct PackedEntry<'a> {
 
 const HASH_BYTES: usize = 24;
 
-/// The first bytes of the SHA-256 of included values.
+/// A hash of included values: the first bytes of their SHA-256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IncludeHash([u8; HASH_BYTES]);
 
-/// Hash of included values, as a state stores it.
+/// Returns the hash of included values for a document's packed record; `None` if there are none.
 pub fn include_hash(include: &[u8]) -> Option<IncludeHash> {
     if include.is_empty() {
         return None;
@@ -40,7 +41,7 @@ pub fn include_hash(include: &[u8]) -> Option<IncludeHash> {
     hash.first_chunk::<HASH_BYTES>().map(|first| IncludeHash(*first))
 }
 
-/// Appends an entry to a state.
+/// Appends an entry to a document's packed record.
 pub fn put(out: &mut Vec<u8>, entry: PackedEntry<'_>) {
     let hashed = entry.include_hash.is_some();
     put_varint(out, (entry.key.len() as u64) << 1 | u64::from(hashed));
@@ -50,13 +51,14 @@ pub fn put(out: &mut Vec<u8>, entry: PackedEntry<'_>) {
     }
 }
 
-/// Iterates over the packed entries of a document's state. An unreadable entry ends the iteration: blocks are checked
-/// before they are read.
+/// Iterates over the entries of a document's packed record. An unreadable entry ends the
+/// iteration; blocks are checked before they are read.
 pub fn entries(state: &[u8]) -> impl Iterator<Item = PackedEntry<'_>> {
     let mut rest = state;
     std::iter::from_fn(move || take(&mut rest))
 }
 
+/// Decodes the next entry.
 fn take<'a>(rest: &mut &'a [u8]) -> Option<PackedEntry<'a>> {
     if rest.is_empty() {
         return None;
@@ -75,7 +77,7 @@ fn take<'a>(rest: &mut &'a [u8]) -> Option<PackedEntry<'a>> {
     Some(PackedEntry { key, include_hash })
 }
 
-/// Appends those entries of a document's state that are in a range.
+/// Appends to `out` the entries of a document's packed record that are in a range.
 pub fn put_range(out: &mut Vec<u8>, state: &[u8], id: &[u8], range: &KeyRange) {
     if range.low.is_empty() && range.high.is_none() {
         out.extend_from_slice(state);
@@ -97,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_come_back_and_can_be_narrowed() {
+    fn records_decode_and_restrict() {
         let mut state = Vec::new();
         let all = [
             PackedEntry { key: b"a", include_hash: None },

@@ -1,19 +1,21 @@
 //! Sorter of rows: takes rows in any order and writes them in table order.
 //!
-//! Keys, ids and values lie in one buffer. Sorting moves small records of fixed size, slice by slice:
-//! so rows that are already in the order of a slice, such as those of a backfill's back index, are not moved at all. It
-//! compares bytes only if the head of the entry, after the prefix that all keys of the slice share, does not decide.
+//! Keys, ids and values lie in one buffer. Sorting moves small records of fixed size, slice by
+//! slice: so rows that are already in the order of a slice, such as those of a backfill's back
+//! index, are not moved at all. The sorter compares complete entries only if the eight bytes after
+//! the prefix that all keys of the slice share do not decide.
 
 use std::collections::BTreeMap;
 
 use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
 
-use crate::rows::bytes::{common, head_of};
+use crate::rows::bytes::{common_prefix_len, head_of};
 use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;
 
-/// Rows in any order, all of one epoch or at small distances after it.
+/// A collection of rows in any order, to be sorted. All rows have one epoch or epochs shortly
+/// after it.
 #[derive(Debug, Default)]
 pub struct RowSorter {
     bytes: Vec<u8>,
@@ -21,9 +23,10 @@ pub struct RowSorter {
     len: usize,
 }
 
-/// Value length that marks a tombstone.
+/// The value length that marks a row as a tombstone.
 const TOMBSTONE: u32 = u32::MAX;
 
+/// A row to be sorted: places of its strings in the buffer.
 #[derive(Clone, Copy, Debug)]
 struct SortRow {
     head: u64,
@@ -60,8 +63,8 @@ impl RowSorter {
         self.push_later(slice, key, id, value, 0);
     }
 
-    /// Adds a row whose epoch is `later` epochs after that of rows from [`Self::push`]. No two rows
-    /// of the sorter may then have one entry.
+    /// Adds a row whose epoch is `later` epochs after that of rows from [`Self::push`]. If this
+    /// function is used, no two rows of the sorter may have the same entry.
     pub fn push_later(
         &mut self,
         slice: SliceNo,
@@ -85,29 +88,29 @@ impl RowSorter {
         });
     }
 
-    /// True if there are no rows.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Memory in use, in bytes.
+    /// Returns the memory use in bytes.
     pub fn size(&self) -> usize {
         self.bytes.len() + self.len * size_of::<SortRow>()
     }
 
-    /// Returns an empty sorter with the capacity that this sorter uses.
+    /// Returns an empty sorter with the capacity that this sorter has used.
     pub fn empty_like(&self) -> Self {
         let bytes = Vec::with_capacity(self.bytes.len());
         let like = |(slice, rows): (&SliceNo, &Vec<_>)| (*slice, Vec::with_capacity(rows.len()));
         Self { bytes, rows: self.rows.iter().map(like).collect(), len: 0 }
     }
 
-    /// Writes all rows in table order, as of an epoch.
+    /// Writes all rows in table order. Rows from [`Self::push`] get the epoch `epoch`.
     pub fn write(self, epoch: Epoch, out: &mut impl RowSink) -> Result<()> {
         let bytes = &self.bytes;
         for (slice, mut rows) in self.rows {
@@ -131,7 +134,7 @@ impl RowSorter {
 /// Sorts the rows of one slice.
 fn sort(rows: &mut [SortRow], bytes: &[u8]) {
     let Some(first) = rows.first().map(|row| row.key(bytes)) else { return };
-    let shared = |len, row: &SortRow| common(&first[..len], row.key(bytes));
+    let shared = |len, row: &SortRow| common_prefix_len(&first[..len], row.key(bytes));
     let skip = rows.iter().fold(first.len(), shared);
     for row in &mut *rows {
         row.head = head_of(&[&row.key(bytes)[skip..], row.id(bytes)]);

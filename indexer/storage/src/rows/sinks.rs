@@ -1,4 +1,4 @@
-//! Consumers of sorted rows, and consumers of blocks.
+//! The traits of consumers of sorted rows, and of consumers of blocks.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use proto::{Error, Result};
 use crate::rows::block::Block;
 use crate::rows::row::RowVersion;
 
-/// Consumer of rows in table order.
+/// A consumer of rows in table order, for example a table builder.
 pub trait RowSink {
     /// Takes the next row.
     fn push(&mut self, row: &RowVersion<'_>) -> Result<()>;
@@ -24,14 +24,14 @@ pub trait RowSink {
     }
 }
 
-/// Consumer of the blocks of a table that is being built.
+/// A consumer of the blocks of a table that is being built, for example a file writer.
 pub trait BlockSink {
-    /// Observes each row before its block is closed.
+    /// Sees each row before its block is closed.
     fn row(&mut self, _row: &RowVersion<'_>) {}
 
     /// Takes the next block; returns its offset and length.
     fn block(&mut self, block: Vec<u8>) -> Result<(u64, u32)>;
 
-    /// Takes a block of another table. [`Self::row`] is not called for its rows.
+    /// Takes a block of another table unchanged. [`Self::row`] is not called for its rows.
     fn shared_block(&mut self, block: &Arc<Block>) -> Result<(u64, u32)>;
 }

@@ -1,4 +1,4 @@
-//! Statistics of a table.
+//! Statistics of a table's rows.
 
 use proto::model::ids::Epoch;
 use serde::{Deserialize, Serialize};
@@ -20,8 +20,8 @@ pub struct TableStats {
 
 impl TableStats {
     /// Returns true if every row is visible at an epoch and no entry has two rows. Then a read
-    /// needs no check per row.
-    pub fn shows_whole_at(&self, epoch: Epoch) -> bool {
+    /// need not check the rows one by one.
+    pub fn is_all_visible_at(&self, epoch: Epoch) -> bool {
         self.tombstones == 0 && !self.versions && self.newest <= epoch
     }
 }

@@ -30,7 +30,7 @@ pub struct TableBuilder<S> {
 }
 
 impl<S: BlockSink> TableBuilder<S> {
-    /// A builder that writes its blocks to a sink.
+    /// Creates a builder that writes its blocks to a sink.
     pub fn new(sink: S) -> Self {
         Self {
             sink,
@@ -58,7 +58,7 @@ impl<S: BlockSink> TableBuilder<S> {
             // A block is closed only when the next row is added, so there is always a last entry.
             let [key, id] = self.block.last_entry();
             debug_assert!((key, id) <= (row.key, row.id), "rows are sorted");
-            stats.versions |= same(key, row.key) && same(id, row.id);
+            stats.versions |= equal_from_end(key, row.key) && equal_from_end(id, row.id);
         }
         stats.rows += 1;
         stats.tombstones += u64::from(row.tombstone);
@@ -76,15 +76,15 @@ impl<S: BlockSink> TableBuilder<S> {
         Ok(())
     }
 
-    /// Appends a block of another table unchanged. Each entry of the block must have one version,
+    /// Appends a block of another table unchanged. No entry may have two versions in the block,
     /// and the block must follow all rows so far.
     pub fn push_block(&mut self, slice: SliceNo, block: &Arc<Block>) -> Result<()> {
-        self.push_whole(slice, block, |sink| sink.shared_block(block))
+        self.push_block_with(slice, block, |sink| sink.shared_block(block))
     }
 
-    /// Appends a block of another table, which `put` writes. The block must follow all rows so far;
-    /// its entries may have several versions. The sink's [`BlockSink::row`] is not called for its
-    /// rows.
+    /// Appends a block of another table, which the function `put` writes to the sink. The block
+    /// must follow all rows so far; its entries may have several versions. The sink's
+    /// [`BlockSink::row`] is not called for its rows.
     pub fn push_stored(
         &mut self,
         slice: SliceNo,
@@ -98,10 +98,12 @@ impl<S: BlockSink> TableBuilder<S> {
             let goes_on = before.is_some_and(|section| block.compare(0, &section.last).is_eq());
             self.stats.versions = goes_on || block.has_versions();
         }
-        self.push_whole(slice, block, put)
+        self.push_block_with(slice, block, put)
     }
 
-    fn push_whole(
+    /// Closes the open block, writes a complete block with the function `put`, and records its
+    /// statistics.
+    fn push_block_with(
         &mut self,
         slice: SliceNo,
         block: &Block,
@@ -133,23 +135,24 @@ impl<S: BlockSink> TableBuilder<S> {
         &mut self.sink
     }
 
-    /// Bytes of closed blocks.
+    /// Returns the bytes of the blocks closed so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Number of rows.
+    /// Returns the number of rows so far.
     pub fn rows(&self) -> u64 {
         self.stats.rows
     }
 
-    /// Begins a block; `first` is its first entry in pieces.
+    /// Begins a block of a slice. `first` is the first entry of the block, in parts to be
+    /// concatenated.
     fn open_block(&mut self, slice: SliceNo, first: &[&[u8]]) {
         self.slice = slice;
         self.index.open_block(slice, first);
     }
 
-    /// Closes the open block, if any.
+    /// Closes the block in progress, if there is one.
     fn close_block(&mut self) -> Result<()> {
         let rows = self.block.rows() as u64;
         if rows > 0 {
@@ -160,13 +163,14 @@ impl<S: BlockSink> TableBuilder<S> {
         Ok(())
     }
 
+    /// Records a written block in the sparse index.
     fn note_block(&mut self, place: (u64, u32), rows: u64, last: Vec<u8>) {
         self.bytes += u64::from(place.1);
         self.index.close_block(place, rows, last);
     }
 
-    /// Ends the table. Returns the sink, the statistics and the sparse index; `None` if there are
-    /// no rows.
+    /// Ends the table. Returns the sink, the statistics and the sparse index; `None` if the table
+    /// has no rows.
     pub fn finish_parts(mut self) -> Result<Option<(S, TableStats, BlockIndex)>> {
         if self.stats.rows == 0 {
             return Ok(None);
@@ -177,9 +181,9 @@ impl<S: BlockSink> TableBuilder<S> {
     }
 }
 
-/// True if two strings are equal. Neighbours in a table usually differ in their last bytes, so
-/// these are compared first.
-fn same(left: &[u8], right: &[u8]) -> bool {
+/// Returns true if two strings are equal. Neighbouring strings of a table usually differ in their
+/// last bytes, so the last bytes are compared first.
+fn equal_from_end(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len() && left.last() == right.last() && left == right
 }
 

@@ -1,4 +1,4 @@
-//! Builder of runs: tables in memory.
+//! Builder of *runs*: sorted tables in memory.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::rows::sinks::BlockSink;
 use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::Table;
 
-/// A sink that keeps the blocks of a run in memory.
+/// A block sink that collects the blocks of a table in memory.
 #[derive(Debug, Default)]
 pub struct MemorySink {
     blocks: Vec<Arc<Block>>,
@@ -39,17 +39,17 @@ impl Default for TableBuilder<MemorySink> {
 }
 
 impl TableBuilder<MemorySink> {
-    /// Ends the run and returns it; `None` if it has no rows.
+    /// Ends the table and returns it; `None` if it has no rows.
     pub fn finish(self) -> Result<Option<Table>> {
         #[cfg(test)]
-        failure::strike()?;
+        failure::fail_if_requested()?;
         let Some((sink, stats, index)) = self.finish_parts()? else { return Ok(None) };
         let MemorySink { blocks, bytes } = sink;
         Ok(Some(Table::from_blocks(stats, index, blocks, bytes)))
     }
 }
 
-/// Failures of runs, for tests.
+/// A switch with which a test makes the end of a table fail.
 #[cfg(test)]
 pub(crate) mod failure {
     use std::cell::Cell;
@@ -60,12 +60,13 @@ pub(crate) mod failure {
         static IS_ARMED: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Makes the next run that this thread ends fail.
-    pub(crate) fn arm() {
+    /// Makes the next end of a table in memory on this thread fail.
+    pub(crate) fn fail_next_run() {
         IS_ARMED.set(true);
     }
 
-    pub(super) fn strike() -> Result<()> {
+    /// Returns an error if a test has requested one.
+    pub(super) fn fail_if_requested() -> Result<()> {
         match IS_ARMED.take() {
             true => Err(Error::internal("a test makes this run fail")),
             false => Ok(()),

@@ -17,14 +17,14 @@ use crate::rows::block::Block;
 use crate::rows::block_index::BlockIndex;
 use crate::rows::stats::TableStats;
 
-/// The places from which the blocks of a walk may be read.
+/// The places from which a reader may take blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlocksFrom {
     /// Blocks are read from memory, or else from the disk.
     #[default]
     Anywhere,
-    /// Blocks are read from memory only, including the kernel's page cache; other blocks give
-    /// [`proto::ErrorCode::NotInMemory`].
+    /// Blocks are read from memory only, including the kernel's page cache; the read of any other
+    /// block fails with [`proto::ErrorCode::NotInMemory`].
     Memory,
 }
 
@@ -39,6 +39,7 @@ pub struct Table {
     bytes: u64,
 }
 
+/// The blocks of a table: in a file or in memory.
 #[derive(Debug)]
 enum Blocks {
     Memory(Vec<Arc<Block>>),
@@ -62,13 +63,13 @@ impl Table {
         Self { stats, index, bytes, blocks: Blocks::Memory(blocks) }
     }
 
-    /// Returns a block: from memory, from the cache, or from the file, in which case it is added to
-    /// the cache.
+    /// Returns a block: from memory, from the block cache, or from the file; in the last case it
+    /// is added to the cache.
     pub fn block(&self, block: u32) -> Result<Arc<Block>> {
         self.block_from(block, BlocksFrom::Anywhere)
     }
 
-    /// Reads a block for a walk that may be restricted to blocks in memory.
+    /// Returns a block, from the places that `from` allows.
     pub fn block_from(&self, block: u32, from: BlocksFrom) -> Result<Arc<Block>> {
         match (&self.blocks, from) {
             (Blocks::Memory(blocks), _) => Ok(Arc::clone(&blocks[block as usize])),
@@ -79,7 +80,8 @@ impl Table {
         }
     }
 
-    /// Reads neighbouring blocks with one read, bypassing the cache: for sequential readers.
+    /// Reads neighbouring blocks with one read of the file, without using the cache: for
+    /// sequential readers.
     pub fn read_ahead(&self, wanted: Range<u32>, out: &mut VecDeque<Arc<Block>>) -> Result<()> {
         match &self.blocks {
             Blocks::Memory(blocks) => {
@@ -90,7 +92,7 @@ impl Table {
         }
     }
 
-    /// The file, if the table is a fragment.
+    /// Returns the file, if the table is a fragment.
     pub fn fragment(&self) -> Option<&Arc<Fragment>> {
         match &self.blocks {
             Blocks::Memory(_) => None,
@@ -98,7 +100,7 @@ impl Table {
         }
     }
 
-    /// Memory in use, in bytes, without the block cache.
+    /// Returns the memory use in bytes, without the block cache.
     pub fn memory_bytes(&self) -> usize {
         let blocks = match &self.blocks {
             Blocks::Memory(_) => self.bytes as usize,
@@ -107,7 +109,7 @@ impl Table {
         blocks + self.index.size()
     }
 
-    /// Bytes of the blocks, in memory or in the file.
+    /// Returns the size of the blocks in bytes, in memory or in the file.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

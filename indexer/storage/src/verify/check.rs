@@ -18,17 +18,17 @@ use crate::log::lsn::Lsn;
 use crate::log::segment::first_lsn;
 use crate::manifest::Manifests;
 use crate::manifest::describe::CheckedManifest;
-use crate::recover::open::late_log;
+use crate::recover::open::late_log_error;
 use crate::verify::slices;
 use crate::{fragment, layout, log, manifest};
 
-/// The path of each index manifest.
+/// The paths of the index manifests.
 type Indexes = BTreeMap<LocalIndexId, PathBuf>;
 
-/// The text with which the file VERSION of any format begins.
+/// The beginning of the text in a file VERSION, in all versions of the format.
 const VERSION_BEGINNING: &[u8] = b"sextant indexer";
 
-/// The number of checked files and rows of a data directory, and its damage.
+/// The result of a check: numbers of checked files and rows, and the damage that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Segments of the commit log.
@@ -45,7 +45,7 @@ pub struct Report {
     pub bytes: u64,
     /// Damaged or missing data.
     pub findings: Vec<Remark>,
-    /// Remarks about files that a crash has left.
+    /// Leftovers of a crash, which the next start removes, and files that are not of the store.
     pub notes: Vec<Remark>,
 }
 
@@ -59,16 +59,18 @@ pub struct Remark {
 }
 
 impl Report {
+    /// Adds a finding about a file.
     fn finding(&mut self, path: &Path, message: impl Into<String>) {
         self.findings.push(Remark { path: path.into(), message: message.into() });
     }
 
+    /// Adds a note about a file.
     fn note(&mut self, path: &Path, message: impl Into<String>) {
         self.notes.push(Remark { path: path.into(), message: message.into() });
     }
 }
 
-/// True if a directory is the data directory of an indexer.
+/// Returns true if a directory is the data directory of an indexer.
 pub fn is_data_dir(env: &Env, dir: &Path) -> bool {
     let read = || -> std::io::Result<bool> {
         let file = env.fs.open(&layout::version_path(dir), OpenMode::Read)?;
@@ -79,7 +81,8 @@ pub fn is_data_dir(env: &Env, dir: &Path) -> bool {
     read().unwrap_or(false)
 }
 
-/// Refuses a data directory of another format. A directory without its VERSION is not refused: [`verify`] reports that.
+/// Returns an error for a data directory whose format this build does not read. A directory
+/// without the file VERSION is no error, because [`verify`] reports it.
 pub fn check_format(env: &Env, dir: &Path) -> Result<()> {
     match env.fs.exists(&layout::version_path(dir)) {
         true => check_version(&*env.fs, dir, layout::DATA_VERSION, true),
@@ -94,9 +97,9 @@ pub fn verify(env: &Env, dir: &Path) -> Report {
         let path = layout::version_path(dir);
         verify.report.finding(&path, "the file is missing, or does not name an indexer's data");
     }
-    verify.log(&layout::log_dir(dir));
+    verify.check_log(&layout::log_dir(dir));
     let (named, indexes) = verify.manifests(&layout::manifest_dir(dir));
-    verify.agreement(dir, &indexes);
+    verify.check_agreement(dir, &indexes);
     let whole = verify.fragments(dir, &named);
     for (index, path) in indexes {
         match slices::check(env, dir, index, |file| whole.contains(&file)) {
@@ -109,6 +112,7 @@ pub fn verify(env: &Env, dir: &Path) -> Report {
     verify.report
 }
 
+/// A check in progress.
 struct Verify<'a> {
     env: &'a Env,
     report: Report,
@@ -129,21 +133,24 @@ impl Verify<'_> {
         }
     }
 
+    /// Adds the size of a file to the report.
     fn add_bytes(&mut self, path: &Path) {
         let len = self.env.fs.open(path, OpenMode::Read).and_then(|file| file.len());
         self.report.bytes += len.unwrap_or(0);
     }
 
-    /// Returns true if a segment has no bytes after its header.
-    fn is_begun(&self, path: &Path) -> bool {
+    /// Returns true if a segment has no bytes after its header, so that its creation may have been
+    /// interrupted.
+    fn has_no_records(&self, path: &Path) -> bool {
         let len = self.env.fs.open(path, OpenMode::Read).and_then(|file| file.len());
         len.is_ok_and(|len| len <= SEGMENT_HEADER_BYTES as u64)
     }
 
-    fn log(&mut self, dir: &Path) {
+    /// Checks the segments of the log.
+    fn check_log(&mut self, dir: &Path) {
         let (segments, others): (Vec<_>, Vec<_>) =
             self.list(dir).into_iter().partition(|path| has_extension(path, layout::LOG_EXTENSION));
-        self.foreign(&others);
+        self.note_foreign_files(&others);
         let mut before: Option<SegmentInfo> = None;
         for (n, path) in segments.iter().enumerate() {
             before = self.segment(path, n + 1 == segments.len(), before);
@@ -170,7 +177,7 @@ impl Verify<'_> {
         });
         let mut segment = match described {
             Ok(segment) => segment,
-            Err(_) if is_last && self.is_begun(path) => {
+            Err(_) if is_last && self.has_no_records(path) => {
                 self.report.note(path, "a segment without records, whose creation was interrupted");
                 return None;
             }
@@ -203,6 +210,7 @@ impl Verify<'_> {
         Some(segment)
     }
 
+    /// Reports the damaged records of a segment.
     fn damaged_records(
         &mut self,
         path: &Path,
@@ -229,7 +237,7 @@ impl Verify<'_> {
             .list(dir)
             .into_iter()
             .partition(|path| has_extension(path, layout::MANIFEST_EXTENSION));
-        self.foreign(&others);
+        self.note_foreign_files(&others);
         for path in manifests {
             self.report.manifests += 1;
             self.add_bytes(&path);
@@ -252,9 +260,9 @@ impl Verify<'_> {
         (named, indexes)
     }
 
-    /// Checks that manifests and log belong together. Damaged manifests were reported before, and
-    /// are skipped.
-    fn agreement(&mut self, dir: &Path, indexes: &Indexes) {
+    /// Checks that manifests and log fit together. Damaged manifests were reported before, and are
+    /// skipped.
+    fn check_agreement(&mut self, dir: &Path, indexes: &Indexes) {
         let (fs, manifest_dir) = (&*self.env.fs, layout::manifest_dir(dir));
         let Ok(node) = manifest::read_node(fs, &manifest_dir) else { return };
         let mut manifests = Manifests { node, ..Manifests::default() };
@@ -281,7 +289,7 @@ impl Verify<'_> {
         let log_dir = layout::log_dir(dir);
         match first_lsn(fs, &log_dir) {
             Ok(Some(first)) if first > node.log_from => {
-                self.report.finding(&log_dir, late_log(&log_dir, first, node.log_from));
+                self.report.finding(&log_dir, late_log_error(&log_dir, first, node.log_from));
             }
             Ok(Some(_)) => {}
             _ => self.report.finding(
@@ -291,7 +299,7 @@ impl Verify<'_> {
         }
     }
 
-    /// Checks the fragments; returns the intact ones.
+    /// Checks the fragments that manifests name. Returns the undamaged ones.
     fn fragments(&mut self, dir: &Path, named: &BTreeMap<FileId, PathBuf>) -> BTreeSet<FileId> {
         let (mut here, mut whole) = (BTreeSet::new(), BTreeSet::new());
         for path in self.list(&layout::fragment_dir(dir)) {
@@ -305,7 +313,7 @@ impl Verify<'_> {
                 Some(_) => self
                     .report
                     .note(&path, "no manifest names this file: the next start removes it"),
-                None => self.foreign(&[path]),
+                None => self.note_foreign_files(&[path]),
             }
         }
         for (id, manifest) in named.iter().filter(|(id, _)| !here.contains(id)) {
@@ -316,7 +324,7 @@ impl Verify<'_> {
         whole
     }
 
-    /// Checks a fragment; returns whether it is intact.
+    /// Checks a fragment. Returns true if it is undamaged.
     fn fragment(&mut self, path: &Path) -> bool {
         self.report.fragments += 1;
         match fragment::describe(self.env, path, &mut |_| ()) {
@@ -334,7 +342,8 @@ impl Verify<'_> {
         }
     }
 
-    fn foreign(&mut self, paths: &[PathBuf]) {
+    /// Notes files that do not belong into a directory.
+    fn note_foreign_files(&mut self, paths: &[PathBuf]) {
         for path in paths {
             let message = match has_extension(path, "tmp") {
                 true => "an interrupted write: the next start removes the file",

@@ -10,7 +10,7 @@ use proto::model::ids::{BucketId, Epoch, NodeId, Seqno, SliceNo, VbucketId, Vbuu
 use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 
 use super::*;
-use crate::batch::{EpochBatch, Piece};
+use crate::batch::{EpochBatch, VbucketMutations};
 use crate::engine::storage_engine::StorageEngine;
 use crate::log::format::SegmentHead;
 use crate::manifest::testing;
@@ -47,7 +47,7 @@ fn mark(epoch: u64, seqno: u64) -> EpochMark {
 
 async fn apply(store: &StorageEngine, epoch: u64, ids: std::ops::Range<u64>) {
     let to = Seqno(ids.end + 1);
-    let piece = Piece { body: documents(ids), base: Seqno(0), after: Seqno(0), to };
+    let piece = VbucketMutations { body: documents(ids), base: Seqno(0), after: Seqno(0), to };
     store
         .apply(EpochBatch { mark: mark(epoch, to.0), pieces: vec![piece], commits: Vec::new() })
         .await
@@ -147,7 +147,7 @@ async fn zeros_behind_a_closed_segment_are_a_finding() {
     let (env, _) = node().await;
     let dir = layout::log_dir(Path::new(DIR));
     let log = files(&env, &dir).remove(0);
-    let info = log::scan(&*env.fs, &log, &mut |_, _| ()).unwrap();
+    let info = log::scan_segment(&*env.fs, &log, &mut |_, _| ()).unwrap();
     let head = SegmentHead { base: info.end, log_id: info.log_id, chain: info.chain_end.unwrap() };
     let next = env.fs.open(&log::segment_path(&dir, info.end), OpenMode::CreateNew).unwrap();
     next.write_all_at(&head.encode(), 0).unwrap();

@@ -1,6 +1,7 @@
 //! Check of an index's manifest against its fragments. A file must have the columns and rows that
 //! the lists refer to, and a slice must have as many visible entries as the manifest says. If
-//! included values have separate fragments, both chains must have equally many entries.
+//! included values have separate fragments, these must have as many entries as the fragments
+//! without values.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,8 +24,9 @@ use crate::rows::columns::Columns;
 use crate::tables::table::Table;
 use crate::{layout, manifest};
 
-/// Returns the contradictions between an index's manifest and its fragments, provided that
-/// `is_whole` is true for all of them. Blocks the thread.
+/// Returns the contradictions between an index's manifest and its fragments. Checks nothing unless
+/// `is_whole` returns true for all of the fragments: a damaged fragment is reported separately.
+/// Blocks the thread.
 pub fn check(
     env: &Env,
     dir: &Path,
@@ -58,6 +60,7 @@ pub fn check(
     Ok(findings)
 }
 
+/// Returns the contradiction between a list item and its fragment, if there is one.
 fn check_item(table: &Table, item: &ListItem) -> Option<String> {
     let file = item.file;
     let has = Columns(table.fragment()?.columns());
@@ -73,6 +76,7 @@ fn check_item(table: &Table, item: &ListItem) -> Option<String> {
     None
 }
 
+/// Compares the visible entries of each slice with the entry counts in the manifest.
 fn check_counts(
     manifest: &IndexManifest,
     tables: &BTreeMap<FileId, Arc<Table>>,

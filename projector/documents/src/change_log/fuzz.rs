@@ -1,13 +1,14 @@
-//! Entry points for fuzzers: a group of a change log, and the side file of a segment.
+//! Entry points for fuzzers that read two kinds of bytes of a change log: a group, and the side
+//! file with the index of a segment.
 
 use super::index::file::{HEADER_BYTES, IndexedSegment, RANGE_BYTES, parse_sections, range_count};
 use super::items::format::{ITEM_HEADER_BYTES, ItemHeader};
 use super::items::item::{LogEvent, items};
 
-/// The place of the group that is read.
+/// The random id of the log, and the LSN, under which the fuzzed group is read.
 const PLACE: (u64, u64) = (4, 56);
 
-/// Reads a group, first unchanged, then with the checksums of its items corrected.
+/// Reads a group: first unchanged, then with the checksums of its items corrected.
 pub fn group(data: &[u8]) {
     read_group(data);
     read_group(&group_with_checksums(data));
@@ -36,7 +37,8 @@ fn read_group(data: &[u8]) {
     }
 }
 
-/// Reads a side file as that of the segment that its header names, first unchanged, then with its checksums corrected.
+/// Reads a side file with the index of a segment: first unchanged, then with its checksums
+/// corrected. The segment is the one that the file's header names.
 pub fn side_file(data: &[u8]) {
     read_side_file(data);
     let mut mended = data.to_vec();

@@ -1,5 +1,5 @@
-//! The commits over several buckets in the readable ranges of a log, for a recovery that loses some
-//! of them.
+//! Collects the commits over several buckets that the readable ranges of a log contain, for a
+//! recovery that loses some of them.
 
 use std::collections::VecDeque;
 
@@ -8,31 +8,31 @@ use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
 use proto::model::open_commit::OpenCommit;
 use storage::log::Lsn;
 
-/// The number of remembered commits. The newest ones are kept, since a damaged log usually loses
-/// its end.
+/// The number of remembered commits. The newest ones are remembered, since a damaged log usually
+/// loses its end.
 const SEEN_MAX: usize = 1 << 10;
 
-/// The newest step of a commit over several buckets in a log.
+/// The newest step, in a log, of a commit over several buckets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JointSeen {
+pub struct SeenJointStep {
     /// The id of the transaction.
     pub transaction: TransactionId,
     /// All buckets that the transaction has changed.
     pub participants: Vec<BucketId>,
-    /// The last seqno of each vbucket that the commit has changed in this bucket; `None` if it is
-    /// only prepared.
+    /// The last seqno of each vbucket of this bucket that the commit has changed; `None` if the
+    /// transaction is only prepared.
     pub committed: Option<Vec<(VbucketId, Seqno)>>,
     /// The LSN of the step.
     pub at: Lsn,
 }
 
-/// The steps of a log, in their order.
+/// The newest steps of commits over several buckets, in the order of the log.
 #[derive(Debug, Default)]
-pub struct SeenCommits(VecDeque<JointSeen>);
+pub struct SeenCommits(VecDeque<SeenJointStep>);
 
 impl SeenCommits {
-    /// Records a step.
-    pub fn note(&mut self, event: &TransactionEvent, at: Lsn) {
+    /// Records a step of a transaction, if its commit is over several buckets.
+    pub fn record_step(&mut self, event: &TransactionEvent, at: Lsn) {
         let (transaction, participants, committed) = match event {
             TransactionEvent::Prepared(prepared) => {
                 (prepared.transaction, prepared.participants.clone(), None)
@@ -49,7 +49,7 @@ impl SeenCommits {
             TransactionEvent::Opened(OpenCommit::Pushed(_)) => return,
         };
         self.forget(transaction);
-        self.0.push_back(JointSeen { transaction, participants, committed, at });
+        self.0.push_back(SeenJointStep { transaction, participants, committed, at });
         if self.0.len() > SEEN_MAX {
             self.0.pop_front();
         }
@@ -63,7 +63,7 @@ impl SeenCommits {
     }
 
     /// Returns the newest step of each commit.
-    pub fn into_inner(self) -> Vec<JointSeen> {
+    pub fn into_inner(self) -> Vec<SeenJointStep> {
         self.0.into()
     }
 }

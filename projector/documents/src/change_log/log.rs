@@ -1,4 +1,5 @@
-//! The change log of one bucket, as the document store uses it.
+//! The change log of one bucket: the functions with which the document store appends, syncs and
+//! releases it.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, RwLock};
@@ -6,7 +7,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use proto::env::Env;
 use proto::lock::{lock, read, write};
 use proto::model::ids::{Seqno, TransactionId, VbucketId};
-use proto::model::joint::Prepared;
+use proto::model::joint::PreparedTransaction;
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 use storage::log::{DirectLog, Lsn};
@@ -27,13 +28,14 @@ use crate::document_store::LogExtent;
 pub struct ChangeLog {
     pub(super) log: DirectLog,
     pub(super) files: IndexFiles,
-    /// The writer; locked by the thread that appends or syncs.
+    /// The data that an append needs; locked by the thread that appends or syncs.
     pub(super) writer: Mutex<Writer>,
-    /// The index that readers use; never locked during file input and output.
+    /// The index that readers use. It is never locked during file input and output.
     pub(super) index: RwLock<LogIndex>,
 }
 
-/// The state of the writer: written data that becomes visible with the next sync.
+/// The data that an append needs, and the appended changes that become visible with the next
+/// sync.
 #[derive(Default)]
 pub(super) struct Writer {
     pub(super) states: Vec<VbucketState>,
@@ -50,20 +52,20 @@ pub struct GroupPlace {
     pub end: Lsn,
     /// The place of each mutation, in the order in which the mutations were added to the builder.
     pub mutations: Vec<MutationPlace>,
-    /// The indexes of the mutations, in the order of their places.
+    /// The indexes of the mutations, in the order of their places in the log.
     pub order: Vec<u32>,
-    /// The vbuckets that the group changes, and their new states.
+    /// The vbuckets that the group changes, and their new positions.
     pub states: Vec<(VbucketId, VbucketState)>,
-    /// The places of the prepared transactions in the group.
+    /// The places of the changes of transactions that the group prepares.
     pub prepared: Vec<(TransactionId, PreparedPlace)>,
 }
 
-/// An encoded group before it is written.
+/// A group that is encoded and not written yet.
 #[derive(Default)]
 struct EncodedGroup {
     /// LSN of the group's first item.
     payload: Lsn,
-    /// The vbuckets that the group changes, and their new states.
+    /// The vbuckets that the group changes, and their new positions.
     staged: Vec<(VbucketId, VbucketState)>,
     /// The place of each mutation, as in [`GroupPlace`].
     mutations: Vec<MutationPlace>,
@@ -80,11 +82,13 @@ impl EncodedGroup {
 
 impl ChangeLog {
     /// Appends a group. The append is atomic: after a crash the log has the complete group or
-    /// nothing of it. The group is visible and durable after [`Self::sync`]. `OutOfOrder` if a
-    /// mutation does not follow the last one of its vbucket, or an item does not fit the state of
-    /// its vbucket; nothing is written then. After a failed write the log accepts no more groups.
-    /// If the group rewinds or purges, earlier groups are made durable and visible first, and the
-    /// group must not rewind its own mutations.
+    /// nothing of it. The group is visible and durable after [`Self::sync`].
+    ///
+    /// The error is `OutOfOrder`, and nothing is written, if a mutation does not directly follow
+    /// the last one of its vbucket, or if another item does not fit the position of its vbucket.
+    /// After a failed write the log accepts no more groups. If the group rewinds or purges,
+    /// earlier groups are made durable and visible first. The group must not rewind its own
+    /// mutations.
     pub fn append(&self, group: &GroupBuilder) -> Result<GroupPlace> {
         let mut writer = lock(&self.writer);
         let planned = self.plan(&mut writer, group)?;
@@ -92,9 +96,9 @@ impl ChangeLog {
         Ok(planned.at(range, &writer))
     }
 
-    /// Appends a group and makes it durable, and concurrently runs `beside` with the places of the
-    /// group's mutations. Returns the results of both. The outer error means that nothing was
-    /// written.
+    /// Appends a group and makes it durable, and at the same time runs `beside` with the places
+    /// of the group's mutations. Returns the results of both. The outer error means that nothing
+    /// was written.
     pub fn append_beside<T: Send>(
         &self,
         group: &GroupBuilder,
@@ -105,23 +109,23 @@ impl ChangeLog {
         let planned = self.plan(&mut writer, group)?;
         let write = || {
             let range = self.write(&mut writer, group, &planned)?;
-            self.sync_as(&mut writer)?;
+            self.sync_locked(&mut writer)?;
             Ok(range)
         };
-        let (made, range) = env.both(|| beside(&planned.mutations, &planned.order), write);
+        let (made, range) = env.run_both(|| beside(&planned.mutations, &planned.order), write);
         Ok((made, range.map(|range| planned.at(range, &writer))))
     }
 
-    /// Encodes a group, and computes the places of its items.
+    /// Encodes a group, and computes the places that its items will have in the log.
     fn plan(&self, writer: &mut Writer, group: &GroupBuilder) -> Result<EncodedGroup> {
         let payload = self.log.end() + storage::log::RECORD_OVERHEAD_BYTES;
         if group.is_empty() {
             writer.encoder.prepared.clear();
             return Ok(EncodedGroup { payload, ..EncodedGroup::default() });
         }
-        if group.looks_back() && !writer.unsynced.is_empty() {
+        if group.needs_earlier_bytes() && !writer.unsynced.is_empty() {
             // The counters of earlier mutations are read from the visible part.
-            self.sync_as(writer)?;
+            self.sync_locked(writer)?;
         }
         let Writer { states, encoder, .. } = writer;
         let look_up = |vbucket, seqno| self.bytes_to(vbucket, seqno);
@@ -165,12 +169,13 @@ impl ChangeLog {
         Ok(start..end)
     }
 
-    /// Reads the changes of a prepared transaction from their place. An error names the file.
+    /// Reads the changes of a prepared transaction from their place in the log. An error names
+    /// the file.
     pub fn read_prepared(
         &self,
         transaction: TransactionId,
         place: PreparedPlace,
-    ) -> Result<Arc<Prepared>> {
+    ) -> Result<Arc<PreparedTransaction>> {
         let read = self.log.read(place.item, place.bytes as usize);
         let found =
             read.and_then(|bytes| prepared_at(self.log.log_id(), (transaction, place), &bytes));
@@ -186,10 +191,11 @@ impl ChangeLog {
 
     /// Makes all appended groups durable and visible.
     pub fn sync(&self) -> Result<()> {
-        self.sync_as(&mut lock(&self.writer))
+        self.sync_locked(&mut lock(&self.writer))
     }
 
-    fn sync_as(&self, writer: &mut Writer) -> Result<()> {
+    /// Makes all appended groups durable and visible; the caller has locked the writer.
+    fn sync_locked(&self, writer: &mut Writer) -> Result<()> {
         if !plant::is(Plant::ChangeLogNotSynced) {
             self.log.sync()?;
         }
@@ -208,13 +214,14 @@ impl ChangeLog {
         Ok(())
     }
 
+    /// Writes the side file of a closed segment.
     fn write_index(&self, index: &SegmentIndex) {
         if let Some(segment) = self.closed_segment(index.base) {
             self.files.write(segment, index);
         }
     }
 
-    /// Returns a retained closed segment by the LSN of its beginning; `None` if it is not closed or
+    /// Returns the closed segment that begins at an LSN; `None` if that segment is not closed, or
     /// was released.
     pub(super) fn closed_segment(&self, base: Lsn) -> Option<IndexedSegment> {
         let log_id = self.log.log_id();
@@ -224,21 +231,23 @@ impl ChangeLog {
         }
     }
 
-    /// Writes a mark and the witness for the synced position, so that later damage of synced data
-    /// is never taken for the effect of a crash. Called when the log is idle.
-    pub fn mark(&self) -> Result<()> {
+    /// Records durably up to where the log is synced, in a mark and in the witness file. So later
+    /// damage before that position is not mistaken for the effect of a crash. Called when the log
+    /// is idle.
+    pub fn record_synced_end(&self) -> Result<()> {
         let _writer = lock(&self.writer);
-        self.log.mark()
+        self.log.append_mark()
     }
 
-    /// Returns the error of the first failed write or sync, if there was one: the log accepts no
+    /// Returns the error of the first failed write or sync, if there was one. The log accepts no
     /// groups after it.
     pub fn check(&self) -> Result<()> {
-        self.log.check()
+        self.log.check_not_failed()
     }
 
-    /// Removes segments, the oldest first, that end at or before `covered` and whose mutations are all purged, rewound
-    /// or removed. The caller has a durable checkpoint that covers the log before `covered`.
+    /// Removes old segments: those that end at or before `covered`, and whose mutations are all
+    /// purged, rewound or removed. The caller must have a durable checkpoint that covers the log
+    /// before `covered`.
     pub fn release(&self, covered: Lsn) -> Result<()> {
         let segments = self.log.segments();
         let to = {
@@ -257,12 +266,12 @@ impl ChangeLog {
         Ok(())
     }
 
-    /// The retained and durable part of each vbucket's log.
+    /// Returns the retained and durable range of each vbucket's log.
     pub fn extents(&self) -> Vec<LogExtent> {
         read(&self.index).vbuckets.iter().map(|vbucket| vbucket.state.extent).collect()
     }
 
-    /// The retained and durable part of a vbucket's log; empty for an unknown vbucket.
+    /// Returns the retained and durable range of a vbucket's log; empty for an unknown vbucket.
     pub fn extent(&self, vbucket: VbucketId) -> LogExtent {
         let index = read(&self.index);
         index
@@ -271,7 +280,7 @@ impl ChangeLog {
             .map_or_else(LogExtent::default, |vbucket| vbucket.state.extent)
     }
 
-    /// Returns the state of the complete durable log, for a checkpoint.
+    /// Returns what a checkpoint that covers the complete durable log must store.
     pub fn state(&self) -> LogState {
         let index = read(&self.index);
         let vbuckets = index.vbuckets.iter().map(|vbucket| vbucket.state).collect();
@@ -283,16 +292,16 @@ impl ChangeLog {
         self.log.end()
     }
 
-    /// Bytes of the segments that were not released.
-    pub fn held_bytes(&self) -> u64 {
-        self.log.held_bytes()
+    /// Returns the bytes of the segments that were not released.
+    pub fn retained_bytes(&self) -> u64 {
+        self.log.retained_bytes()
     }
 
-    /// Returns the purge points after which the log retains only its newest segments, of about
-    /// `bytes` together. Empty if the log is already that short, or if the older segments are not
-    /// retained for mutations.
-    pub fn purge_to_hold(&self, bytes: u64) -> Vec<(VbucketId, Seqno)> {
-        if self.held_bytes() <= bytes {
+    /// Returns the seqnos up to which vbuckets must be purged, so that the log can release all
+    /// but its newest segments, of about `bytes` together. Empty if the log is already that
+    /// short, or if the older segments have no retained mutations.
+    pub fn points_to_shrink_to(&self, bytes: u64) -> Vec<(VbucketId, Seqno)> {
+        if self.retained_bytes() <= bytes {
             return Vec::new();
         }
         let (segments, end) = (self.log.segments(), self.log.end());
@@ -300,7 +309,7 @@ impl ChangeLog {
         kept.map_or_else(Vec::new, |kept| read(&self.index).lasts_before(*kept))
     }
 
-    /// The beginnings of the segments, oldest first.
+    /// Returns the LSNs at which the segments begin, oldest first.
     pub fn segments(&self) -> Vec<Lsn> {
         self.log.segments()
     }

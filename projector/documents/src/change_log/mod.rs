@@ -61,7 +61,7 @@
 //! A torn end is dropped, in complete groups. All other damage is `Corrupt`, at the opening or, in
 //! segments that the checkpoint covers, at the read that finds it: the error names the file, the
 //! offset, and the affected mutations, if later ones show which these are. A lost or truncated last
-//! segment is detected up to the position in the witness, which [`ChangeLog::mark`] and each new
+//! segment is detected up to the position in the witness, which [`ChangeLog::record_synced_end`] and each new
 //! segment write.
 
 #[cfg(any(test, feature = "testing"))]
@@ -83,11 +83,11 @@ pub use items::item::{LogEvent, MutationPlace, Run, RunMutation};
 pub(crate) use items::prepared_places::StoredCommits;
 pub use items::prepared_places::{PreparedPlace, PreparedPlaces};
 pub use items::state::{LogState, VbucketState};
-pub use joint_seen::JointSeen;
+pub use joint_seen::SeenJointStep;
 pub use log::{ChangeLog, GroupPlace};
 pub use open::{ChangeLogOptions, EventPlace, EventReplay, KnownLog};
 pub use read::VbucketRange;
-pub use salvage::{ReadableRest, read_prepared, salvage};
+pub use salvage::{ReadableRest, read_damaged_log, read_prepared};
 
 #[cfg(test)]
 mod tests;

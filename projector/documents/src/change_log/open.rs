@@ -1,4 +1,5 @@
-//! Opening of a change log: the checkpoint, the events after it, and the directory of all segments.
+//! Opens a change log: reads the events after the checkpoint, and builds the directory of all
+//! segments.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -21,8 +22,8 @@ use super::items::item::{Item, LogEvent, items};
 use super::items::state::{LogState, VbucketState};
 use super::log::{ChangeLog, Writer};
 
-/// Default size of an index cache in bytes: enough for the indexes of some hundred segments of 32
-/// MiB.
+/// The default size of an index cache in bytes. It can contain the indexes of some hundred
+/// segments of 32 MiB.
 const INDEX_CACHE_BYTES: usize = 16 << 20;
 
 /// Settings of a change log.
@@ -30,7 +31,8 @@ const INDEX_CACHE_BYTES: usize = 16 << 20;
 pub struct ChangeLogOptions {
     /// Size in bytes above which a segment is closed.
     pub segment_bytes: u64,
-    /// The pool of open files, which logs and tables can share; `None` for a separate small pool.
+    /// The pool of open files, which logs and tables can share; `None` for a small pool of this
+    /// log alone.
     pub open_files: Option<Arc<OpenFiles>>,
     /// The cache of closed segments' indexes, which logs can share.
     pub index_cache: Arc<IndexCache>,
@@ -54,7 +56,8 @@ pub struct EventPlace {
     pub item_bytes: u32,
 }
 
-/// The facts that the opener of a change log knows, against which the log is checked.
+/// The facts that the caller knows about a change log when it opens the log. The log is checked
+/// against them.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownLog<'a> {
     /// The checkpoint; it covers the log before [`LogState::from`].
@@ -73,10 +76,10 @@ impl<'a> From<&'a LogState> for KnownLog<'a> {
 pub type EventReplay<'a> = &'a mut dyn FnMut(LogEvent<'_>, EventPlace) -> Result<()>;
 
 impl ChangeLog {
-    /// Opens or creates the change log in a directory. The events after the checkpoint are passed
+    /// Opens or creates the change log in a directory, and passes the events after the checkpoint
     /// to `replay`. The error is `Corrupt` if the log lacks data that the checkpoint or a reader
-    /// needs. A missing log is not created if a checkpoint names it; so the caller stores
-    /// [`Self::state`] before the first append.
+    /// needs. A missing log is created only if the checkpoint names no log. So the caller must
+    /// store [`Self::state`] before the first append.
     pub fn open<'a>(
         env: &Env,
         dir: &Path,
@@ -105,12 +108,12 @@ impl ChangeLog {
             hint: HINT,
         };
         let opened = DirectLog::open(env, dir, &of_log, &mut |record| opening.record(record));
-        let log = opened.map_err(|error| survey::explain(&*env.fs, dir, error))?;
-        opening.finish(log).map_err(|error| survey::explain(&*env.fs, dir, error))
+        let log = opened.map_err(|error| survey::with_affected_mutations(&*env.fs, dir, error))?;
+        opening.finish(log).map_err(|error| survey::with_affected_mutations(&*env.fs, dir, error))
     }
 }
 
-/// The state of a change log's opening.
+/// The progress of opening a change log.
 struct Opening<'a> {
     dir: PathBuf,
     files: IndexFiles,
@@ -118,14 +121,14 @@ struct Opening<'a> {
     states: Vec<VbucketState>,
     /// The index of the segment that is being replayed.
     index: Option<SegmentIndex>,
-    /// The seqno ranges of the segments that were replayed before the current one.
+    /// The segments that were replayed completely, with their ranges of seqnos.
     walked: Vec<(Lsn, Vec<SeqnoRange>)>,
     log_id: u64,
     replay: EventReplay<'a>,
 }
 
 impl Opening<'_> {
-    /// Processes a group. A group before the checkpoint only updates the index.
+    /// Processes a group of the log. A group before the checkpoint only updates the index.
     fn record(&mut self, record: LogRecord<'_>) -> Result<()> {
         let LogRecord { log_id, segment, start, end, payload } = record;
         self.log_id = log_id;
@@ -136,7 +139,7 @@ impl Opening<'_> {
             );
             return Err(Error::new(ErrorCode::Corrupt, message).with_hint(HINT));
         }
-        self.go_to(segment, segment);
+        self.begin_segment(segment, segment);
         for item in items(log_id, payload_lsn(&record), payload) {
             let item = item.map_err(|error| error.with_hint(HINT))?;
             self.item(&item, start >= self.from)?;
@@ -149,9 +152,9 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// Begins the index of a segment, and ends the index of the previous segment, which ends at or
-    /// before `end`.
-    fn go_to(&mut self, segment: Lsn, end: Lsn) {
+    /// Begins the index of the segment that begins at the LSN `segment`, and ends that of the
+    /// previous segment, which ends at or before `end`.
+    fn begin_segment(&mut self, segment: Lsn, end: Lsn) {
         if let Some(index) = self.index.take_if(|index| index.base != segment) {
             let base = index.base;
             if !self.files.is_written(base) {
@@ -186,7 +189,7 @@ impl Opening<'_> {
         let last = segments.last().copied().unwrap_or_default();
         // Segments without records have no index yet. The second last segment ends where the last one begins, if it is
         // the last segment with records; otherwise its index is built when it is needed.
-        self.go_to(last, last);
+        self.begin_segment(last, last);
         let tail = self.index.take().unwrap_or_default();
         self.files.remove_stale(segments.first().copied().unwrap_or_default(), last)?;
         let mut index = LogIndex::new(&self.states, tail, log.end());
@@ -201,19 +204,19 @@ impl Opening<'_> {
             };
             index
                 .add_segment(base, end, &ranges, &mut lasts)
-                .map_err(|missing| self.lost(&log, base, missing))?;
+                .map_err(|missing| self.lost_seqnos_error(&log, base, missing))?;
         }
         index.finish(&lasts).map_err(|missing| {
             let first = segments.first().copied().unwrap_or_default();
-            self.lost(&log, first, missing)
+            self.lost_seqnos_error(&log, first, missing)
         })?;
         let writer = Writer { states: self.states, ..Writer::default() };
         let (writer, index) = (Mutex::new(writer), RwLock::new(index));
         Ok(ChangeLog { log, files: self.files, writer, index })
     }
 
-    /// Returns the error for seqnos that no segment has.
-    fn lost(&self, log: &DirectLog, base: Lsn, missing: SeqnoRange) -> Error {
+    /// Returns the error for a range of seqnos that no segment has.
+    fn lost_seqnos_error(&self, log: &DirectLog, base: Lsn, missing: SeqnoRange) -> Error {
         let SeqnoRange { vbucket, first, last } = missing;
         let (path, _) = log.place_of(base);
         let message = format!(

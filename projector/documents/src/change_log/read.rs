@@ -1,8 +1,9 @@
-//! Reads of one vbucket's log.
+//! Reads mutations of one vbucket from a change log.
 //!
-//! A read looks up its runs in the index, releases the lock, and reads each run with one call. Each
-//! run is verified by its own checksum. If the vbucket is rewound meanwhile, the read ends with the
-//! mutations read so far, which belong to the history in which the read began.
+//! A read looks up its runs (sequences of mutations) in the index, releases the index's lock, and
+//! reads each run with one call. Each run is verified by its own checksum. If the vbucket is
+//! rewound during the read, the read returns the mutations read so far: they belong to the
+//! history in which the read began.
 
 use std::sync::Arc;
 
@@ -31,37 +32,38 @@ pub struct VbucketRange {
     pub to: Seqno,
 }
 
-/// A part of a read that lies in one segment.
+/// The part of a read that is in one segment.
 struct Step {
     after: Seqno,
     to: Seqno,
-    /// The purge point and the history counter of the vbucket when the step was made.
+    /// The purge point and the history counter of the vbucket when the step was planned; used to
+    /// detect a later change.
     moment: (Seqno, u64),
     base: Lsn,
     runs: StepRuns,
 }
 
-/// The source of the runs of a step.
+/// The place of the index entries for the runs of a step.
 enum StepRuns {
-    /// Runs in the last segment.
+    /// The runs are in the last segment.
     Tail(Vec<RunEntry>),
-    /// Runs in a closed segment whose side file is not written yet.
+    /// The runs are in a closed segment whose side file is not written yet.
     Closed(Arc<SegmentIndex>),
-    /// A list of runs that is in the side file of a closed segment.
+    /// The runs are in a closed segment; its side file has the index entries.
     File,
 }
 
-/// The mutations that were read so far.
+/// The mutations that a read has found so far.
 struct Reading {
     found: Vec<Arc<Mutation>>,
-    /// Number of bytes that may still be read.
+    /// The number of bytes that may still be read.
     left: usize,
     is_full: bool,
 }
 
 impl ChangeLog {
-    /// Reads mutations in the order of their seqnos, from the beginning of the range: all of them
-    /// or about `bytes` bytes, but at least one. Purged mutations are omitted.
+    /// Reads mutations in the order of their seqnos, from the beginning of a range: all of them,
+    /// or about `bytes` bytes but at least one mutation. Purged mutations are skipped.
     pub fn read(&self, range: VbucketRange, bytes: usize) -> Result<Vec<Arc<Mutation>>> {
         let mut reading = Reading { found: Vec::new(), left: bytes, is_full: false };
         let (mut after, mut history) = (range.after, None);
@@ -94,7 +96,7 @@ impl ChangeLog {
             .map_or_else(Default::default, |vbucket| (vbucket.state.extent.purged, vbucket.history))
     }
 
-    /// Returns the next part of a read; `None` at its end.
+    /// Returns the next part of a read, which follows the seqno `after`; `None` at the end.
     fn step(&self, range: VbucketRange, after: Seqno, bytes: usize) -> Result<Option<Step>> {
         let index = read(&self.index);
         let Some(vbucket) = index.vbuckets.get(usize::from(range.vbucket.0)) else {
@@ -177,7 +179,7 @@ impl ChangeLog {
                 break;
             }
             if mutation.seqno > after {
-                reading.put(vbucket, &item, &mutation);
+                reading.add_mutation(vbucket, &item, &mutation);
             }
         }
         Ok(())
@@ -210,7 +212,7 @@ impl ChangeLog {
         }
     }
 
-    /// Reads the mutation at a place that an append or a replay has returned.
+    /// Reads the mutation at a place that an append or a replay of the log has returned.
     pub fn read_at(&self, vbucket: VbucketId, place: MutationPlace) -> Result<Mutation> {
         let MutationPlace { item: lsn, item_bytes, .. } = place;
         let bytes = self.log.read(lsn, item_bytes as usize)?;
@@ -232,8 +234,8 @@ impl ChangeLog {
         Ok(Mutation::new((vbucket, found.seqno), found.id.into(), found.kind, document))
     }
 
-    /// Returns the number of bytes of a vbucket's log up to a seqno, since the log began. For a
-    /// seqno that is not retained, returns that of the nearest retained one.
+    /// Returns the number of bytes of a vbucket's log up to a seqno, counted since the log began.
+    /// A seqno that is not retained is replaced by the nearest retained one.
     pub fn bytes_to(&self, vbucket: VbucketId, to: Seqno) -> Result<u64> {
         loop {
             let extent = self.extent(vbucket);
@@ -252,7 +254,7 @@ impl ChangeLog {
         }
     }
 
-    /// Bytes of a vbucket's log before the first seqno of a step.
+    /// Returns the number of bytes of a vbucket's log before the first seqno of a step.
     fn bytes_before(&self, vbucket: VbucketId, step: &Step) -> Result<u64> {
         let first = Seqno(step.after.0 + 1);
         let runs: Runs = match &step.runs {
@@ -278,7 +280,7 @@ impl ChangeLog {
     }
 }
 
-/// Returns the runs from the seqno `first` on that a read of about `bytes` bytes needs.
+/// Returns the runs that a read of about `bytes` bytes needs, from the seqno `first` on.
 fn runs_of(runs: &[RunEntry], first: Seqno, to: Seqno, bytes: usize) -> Vec<RunEntry> {
     let at = position_of(runs, first).unwrap_or(runs.len());
     let mut size = 0;
@@ -296,7 +298,7 @@ impl Reading {
         self.found.last().map(|mutation| mutation.seqno)
     }
 
-    fn put(&mut self, vbucket: VbucketId, item: &Bytes, found: &RunMutation<'_>) {
+    fn add_mutation(&mut self, vbucket: VbucketId, item: &Bytes, found: &RunMutation<'_>) {
         let document = match found.document.is_empty() {
             true => Bytes::new(),
             false => item.slice_ref(found.document),

@@ -1,7 +1,7 @@
-//! Reads of a damaged log for a recovery: all events from a checkpoint on, up to the first damage.
+//! Reads a damaged log for a recovery: all events from a checkpoint on, up to the first damage.
 //!
-//! Damage before the checkpoint is ignored: the table has those mutations. Data after the first
-//! damage is ignored too, because its order is unknown. No file is changed.
+//! Damage before the checkpoint is ignored, because the document table has those mutations. Data
+//! after the first damage is ignored too, because its order is unknown. No file is changed.
 
 use std::io;
 use std::path::Path;
@@ -9,35 +9,36 @@ use std::sync::Arc;
 
 use proto::env::{FileSystem, OpenMode};
 use proto::model::ids::{Seqno, TransactionId, VbucketId};
-use proto::model::joint::Prepared;
+use proto::model::joint::PreparedTransaction;
 use proto::{Error, ErrorCode, Result};
 use storage::log::{
-    Lsn, RECORD_OVERHEAD_BYTES, RecordInfo, RecordState, SEGMENT_OVERHEAD_BYTES, SegmentInfo, scan,
-    segment_bases, segment_log_id, segment_path,
+    Lsn, RECORD_OVERHEAD_BYTES, RecordInfo, RecordState, SEGMENT_OVERHEAD_BYTES, SegmentInfo,
+    scan_segment, segment_bases, segment_log_id, segment_path,
 };
 
 use super::items::item::{LogEvent, items, prepared_at};
 use super::items::prepared_places::PreparedPlace;
 use super::items::state::{Change, LogState};
-use super::joint_seen::{JointSeen, SeenCommits};
+use super::joint_seen::{SeenCommits, SeenJointStep};
 use super::open::{EventPlace, EventReplay};
 
-/// The result of reading a damaged log.
+/// The data that was found in a damaged log.
 #[derive(Debug)]
 pub struct ReadableRest {
     /// The positions of the vbuckets after the last event before the damage.
     pub state: LogState,
-    /// The last seqno of each vbucket in any readable range of the log, including ranges after the
-    /// damage.
+    /// The last seqno of each vbucket that occurs in any readable range of the log, including
+    /// ranges after the damage.
     pub seen: Vec<Seqno>,
     /// The newest commits over several buckets in any readable range after the checkpoint.
-    pub joint: Vec<JointSeen>,
+    pub joint: Vec<SeenJointStep>,
     /// The first damage; `None` if the log is intact from the checkpoint on.
     pub damage: Option<Error>,
 }
 
-/// Passes the events from a checkpoint on to `replay`, in order, up to the first damage. A segment that cannot be read is damage.
-pub fn salvage(
+/// Passes the events of a log from a checkpoint on to `replay`, in order, up to the first damage.
+/// A segment that cannot be read counts as damage.
+pub fn read_damaged_log(
     fs: &dyn FileSystem,
     dir: &Path,
     checkpoint: &LogState,
@@ -52,7 +53,7 @@ pub fn salvage(
     for base in bases.into_iter().skip(first) {
         let path = segment_path(dir, base);
         // The next read reports the error.
-        let _unreadable = reading.look(&path);
+        let _unreadable = reading.record_readable(&path);
         if damage.is_none() {
             damage = match reading.segment(&path, base) {
                 // Not of the file: the replay has failed.
@@ -71,7 +72,7 @@ pub fn read_prepared(
     dir: &Path,
     log_id: u64,
     (transaction, place): (TransactionId, PreparedPlace),
-) -> Result<Arc<Prepared>> {
+) -> Result<Arc<PreparedTransaction>> {
     let bases = segment_bases(fs, dir)?;
     let lacks = || corrupt(format!("no segment has LSN {}", place.item));
     let base = bases.into_iter().rfind(|base| *base <= place.item).ok_or_else(lacks)?;
@@ -88,7 +89,7 @@ pub fn read_prepared(
     prepared_at(log_id, (transaction, place), &bytes).map_err(named)
 }
 
-/// The state of reading a damaged log.
+/// The progress of reading a damaged log.
 struct Reading<'a> {
     fs: &'a dyn FileSystem,
     /// The positions of the vbuckets after the last complete group.
@@ -115,12 +116,12 @@ impl Reading<'_> {
             return Err(named(corrupt("the segment belongs to another log")));
         }
         // The chain is compared before anything of the segment counts.
-        let info = scan(self.fs, path, &mut |_, _| ())?;
+        let info = scan_segment(self.fs, path, &mut |_, _| ())?;
         if let Some(what) = self.before.as_ref().and_then(|before| info.contradiction(before)) {
             return Err(named(corrupt(what)));
         }
         let mut failed = None;
-        self.before = Some(scan(self.fs, path, &mut |record, payload| {
+        self.before = Some(scan_segment(self.fs, path, &mut |record, payload| {
             if failed.is_none() {
                 failed = self.record(log_id, record, payload).err();
             }
@@ -128,14 +129,14 @@ impl Reading<'_> {
         failed.map_or(Ok(()), |error| Err(named(error)))
     }
 
-    /// Records the seqnos and the commits in all readable ranges of a segment.
-    fn look(&mut self, path: &Path) -> Result<()> {
+    /// Records which seqnos and which commits occur in the readable ranges of a segment.
+    fn record_readable(&mut self, path: &Path) -> Result<()> {
         let log_id = segment_log_id(self.fs, path)?;
         let (seen, joint) = (&mut self.seen, &mut self.joint);
-        scan(self.fs, path, &mut |record, payload| {
+        scan_segment(self.fs, path, &mut |record, payload| {
             for item in items(log_id, record.lsn + RECORD_OVERHEAD_BYTES, payload).flatten() {
                 if let Some(event) = item.transaction() {
-                    joint.note(&event, item.lsn);
+                    joint.record_step(&event, item.lsn);
                 }
                 let Ok(Some((_, run))) = item.run() else { continue };
                 if let Some(seen) = seen.get_mut(usize::from(run.vbucket.0)) {
@@ -146,7 +147,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Processes a complete group; after an error none of its events count.
+    /// Processes a complete group of the log. After an error none of the group's events count.
     fn record(&mut self, log_id: u64, record: &RecordInfo, payload: &[u8]) -> Result<()> {
         let start = record.lsn;
         let end = start + RECORD_OVERHEAD_BYTES + record.bytes;
@@ -185,7 +186,7 @@ fn apply(state: &mut LogState, vbucket: VbucketId, change: &Change, lsn: Lsn) ->
     }
 }
 
-/// Decodes an event completely, so that its processing cannot fail midway.
+/// Decodes an event completely, so that a decoding error is found before the event is applied.
 fn check(event: &LogEvent<'_>) -> Result<()> {
     match event {
         LogEvent::Run(run) => run.mutations().try_for_each(|mutation| mutation.map(drop)),

@@ -1,4 +1,4 @@
-//! The contents of a bucket.
+//! The contents of one bucket in the document store in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,24 +13,26 @@ use crate::record::BucketRecord;
 use crate::rules::documents_before;
 use proto::model::commits::TransactionEvent;
 
+/// The stored contents of one bucket.
 pub(super) struct Contents {
     pub(super) record: BucketRecord,
     pub(super) documents: BTreeMap<Arc<str>, Arc<Mutation>>,
     /// The mutations of each vbucket from seqno 1 on.
     pub(super) log: Log,
-    /// The last purged seqno of each vbucket. Purged mutations are kept, but must not be read.
+    /// The last purged seqno of each vbucket. Purged mutations remain in memory, but must not be
+    /// read.
     pub(super) purged: Vec<Seqno>,
-    /// The last seqno that was never stored in this copy, for vbuckets that were copied by their
-    /// documents. Log entries up to it are placeholders.
+    /// For vbuckets that were copied by their documents, the last seqno whose mutation was never
+    /// stored. The log has placeholders up to that seqno.
     pub(super) absent: Vec<Seqno>,
-    /// The documents that were copied without their mutations.
+    /// The documents that were copied from another projector without their mutations.
     pub(super) copied: BTreeMap<Arc<str>, Arc<Mutation>>,
 }
 
 impl Contents {
     pub(super) fn rewind(&mut self, vbucket: VbucketId, to: Seqno) -> Result<()> {
         let at = usize::from(vbucket.0);
-        self.record.commits.go_back(vbucket, to);
+        self.record.commits.remove_lost_commits(vbucket, to);
         if to.0 == 0 {
             self.remove_all_of(vbucket);
             return Ok(());
@@ -48,15 +50,15 @@ impl Contents {
 
     pub(super) fn remove_all_of(&mut self, vbucket: VbucketId) {
         let (at, vbuckets) = (usize::from(vbucket.0), self.record.info.vbuckets);
-        self.record.commits.go_back(vbucket, Seqno(0));
+        self.record.commits.remove_lost_commits(vbucket, Seqno(0));
         self.documents.retain(|id, _| vbucket_of(id, vbuckets) != vbucket);
         self.copied.retain(|id, _| vbucket_of(id, vbuckets) != vbucket);
         self.log[at].clear();
         (self.purged[at], self.absent[at]) = (Seqno(0), Seqno(0));
     }
 
-    /// Returns the documents before a position, see [`documents_before`]. Entries up to `purged`
-    /// are treated as unknown.
+    /// Computes the documents of a vbucket before a position; see [`documents_before`]. Log
+    /// entries up to `purged` are treated as unknown.
     pub(super) fn documents_before(
         &self,
         vbucket: VbucketId,
@@ -93,7 +95,7 @@ impl Contents {
         if let Some(record) = &changes.record {
             self.record = record.clone();
         }
-        changes.commits.iter().for_each(|event| self.record.commits.add(event));
+        changes.commits.iter().for_each(|event| self.record.commits.apply_event(event));
         for mutation in &changes.mutations {
             self.log[usize::from(mutation.vbucket.0)].push(Arc::clone(mutation));
             match mutation.kind {
@@ -108,6 +110,8 @@ impl Contents {
     }
 }
 
+/// The writes of a batch whose sync has failed, so that it is unknown whether they are on the
+/// disk.
 pub(super) struct DoubtfulWrites {
     pub(super) mutations: Vec<Arc<Mutation>>,
     pub(super) record: Option<BucketRecord>,

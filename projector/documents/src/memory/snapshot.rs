@@ -1,4 +1,4 @@
-//! The documents of a bucket in memory, at one moment.
+//! A snapshot of the documents of a bucket in memory.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use super::contents::Contents;
 use crate::document_store::{DocumentSnapshot, StoredDocument};
 use crate::mutation::Mutation;
 
-/// Returns the range of the ids after an id; `None` selects all ids.
+/// Returns the range of ids that follow an id; `None` selects all ids.
 fn ids_after(after: Option<&str>) -> (Bound<&str>, Bound<&str>) {
     (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded)
 }
 
-/// The documents of a bucket at one moment, and their number.
+/// The documents of a bucket as of one moment, and their number.
 #[derive(Clone)]
 pub(super) struct MemorySnapshot(std::vec::IntoIter<Arc<Mutation>>, u64);
 
 impl MemorySnapshot {
-    /// The present documents after an id.
+    /// Creates a snapshot of the present documents whose ids follow `after`.
     pub fn of(contents: &Contents, after: Option<&str>) -> Self {
         let behind = contents.documents.range::<str, _>(ids_after(after));
         let documents: Vec<_> = behind.map(|(_, document)| Arc::clone(document)).collect();

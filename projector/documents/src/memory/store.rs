@@ -1,4 +1,4 @@
-//! The document store in memory.
+//! The document store in memory, which simulates a disk for tests.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,16 +21,17 @@ use crate::mutation::Mutation;
 use crate::record::{BucketRecord, StoredId};
 use crate::rules::{check_empty, check_rewind, get_each, no_bucket};
 
-/// The document store in memory. Clones share their contents and their process.
+/// A document store in memory. Clones are handles to the same contents, for the same simulated
+/// process.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     state: Arc<Mutex<MemoryState>>,
     syncs: Arc<Syncs>,
-    /// The number of the simulated process that uses this handle.
+    /// The number of the simulated process that this handle belongs to.
     process: u64,
 }
 
-/// The state of simulated syncs: commits wait in their sync while it is held.
+/// A switch that blocks simulated syncs: while it is on, commits block their threads.
 #[derive(Default)]
 struct Syncs {
     are_held: Mutex<bool>,
@@ -50,7 +51,8 @@ struct MemoryState {
     losses: BTreeMap<BucketId, KnownLoss>,
     sync_fails: bool,
     listing_fails: bool,
-    /// A batch whose sync failed, until the store is opened again.
+    /// The batches whose sync has failed. The next opening of the store decides whether they are
+    /// on the disk.
     in_doubt: Option<Vec<(BucketId, DoubtfulWrites)>>,
     /// The batches that are durable and not visible yet, in order.
     unshown: VecDeque<(BucketId, Arc<Batch>)>,
@@ -71,8 +73,8 @@ impl MemoryState {
 }
 
 impl MemoryStore {
-    /// Opens the store in another process, which finds all durable data. Work of the previous process that is still running has no effect
-    /// any more.
+    /// Opens the store in another simulated process, which finds all durable data. Work of the
+    /// previous process that is still running has no effect any more.
     pub fn reopened(&self) -> Self {
         let mut state = self.state();
         state.process += 1;
@@ -87,7 +89,8 @@ impl MemoryStore {
         lock(&self.state)
     }
 
-    /// Locks the state for a write; an error if this handle's process must not write.
+    /// Locks the contents for a write. An error if the process of this handle must not write, for
+    /// example after a failed sync.
     fn writable(&self) -> Result<MutexGuard<'_, MemoryState>> {
         let state = self.state();
         if state.process != self.process {
@@ -125,7 +128,7 @@ impl MemoryStore {
         self.state().listing_fails = true;
     }
 
-    /// Marks a bucket as damaged, as its next opening would.
+    /// Marks a bucket as damaged, as an opening that finds damaged files would.
     pub fn damage(&self, bucket: BucketId) {
         let mut state = self.state();
         if let Some(Contents { record, log, .. }) = state.buckets.remove(&bucket) {
@@ -139,12 +142,12 @@ impl MemoryStore {
         }
     }
 
-    /// Returns the buckets whose damaged files an operator has to remove.
+    /// Returns the recreated buckets whose damaged files only an operator may remove.
     pub fn kept(&self) -> BTreeSet<BucketId> {
         self.state().kept.clone()
     }
 
-    /// Makes commits block their thread in the sync, or lets them continue.
+    /// Makes commits block their threads in the sync, or lets them continue.
     pub fn hold_syncs(&self, are_held: bool) {
         *lock(&self.syncs.are_held) = are_held;
         self.syncs.let_go.notify_all();
@@ -157,8 +160,8 @@ impl MemoryStore {
         }
     }
 
-    /// Simulates a crash and a restart of the machine. `reached_disk` decides whether a batch in doubt has reached the
-    /// disk or is lost.
+    /// Simulates a crash and a restart of the machine. `reached_disk` says whether a batch whose
+    /// sync has failed is on the disk or lost.
     pub fn lose_unsynced(&self, reached_disk: bool) {
         let mut state = self.state();
         state.sync_fails = false;
@@ -187,7 +190,7 @@ impl DocumentStore for MemoryStore {
         Ok(self.state().damaged.clone())
     }
 
-    fn make_anew(&self, record: &BucketRecord, files: DamagedFiles) -> Result<()> {
+    fn recreate_empty(&self, record: &BucketRecord, files: DamagedFiles) -> Result<()> {
         let (mut state, id) = (self.writable()?, record.info.id);
         state.damaged.remove(&id).ok_or_else(|| no_bucket(id))?;
         let files = match files {
@@ -199,7 +202,7 @@ impl DocumentStore for MemoryStore {
         Ok(())
     }
 
-    fn replaced(&self) -> Result<BTreeSet<BucketId>> {
+    fn recreated(&self) -> Result<BTreeSet<BucketId>> {
         Ok(self.state().replaced.clone())
     }
 

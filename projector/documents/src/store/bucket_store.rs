@@ -1,19 +1,20 @@
 //! One bucket: its change log, its table, and the order in which they change.
 //!
 //! A batch of mutations changes the bucket in two steps. [`BucketStore::log_group`] appends it to
-//! the log as one group, and syncs; [`BucketStore::show`] adds it to the table. The next batch may
-//! be logged before that, and batches are added to the table in the order of the log, each by its
-//! number. Any other change is made in one step, and is refused while a batch is between its two
-//! steps.
+//! the log as one group, and syncs; [`BucketStore::show`] adds it to the table. The next batch
+//! may be logged before that, and batches are added to the table in the order of the log, each by
+//! its number. Any other change is made in one step, and is refused while a batch is between its
+//! two steps.
 //!
 //! - The log may be ahead of the table; the table is never ahead of the log.
-//! - *Shown* is the state of the log and the record after the last group that the table has. A
-//!   flush covers that state, so that its checkpoint never covers data that only the log has.
-//! - A failure between log and table closes the bucket, and no checkpoint is written then: the next
-//!   opening replays the groups.
+//! - *Shown* means: added to the table. A flush covers the log only up to the last shown group,
+//!   so that its checkpoint never covers data that only the log has.
+//! - If a group is logged but cannot be added to the table, the bucket accepts no more writes,
+//!   and writes no checkpoint. The next opening replays the groups.
 //!
-//! Readers take none of these locks. Positions and mutations are visible once a group is synced,
-//! and documents once the table has them; the service publishes a group after both.
+//! Readers need none of the locks of this module. Positions and mutations are visible once a
+//! group is synced, and documents once the table has them; the service publishes a group after
+//! both.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -39,59 +40,61 @@ use crate::mutation::Mutation;
 use crate::record::BucketRecord;
 use crate::table::{DocumentTable, MadeRuns, Retention, TableManifest, TableOptions};
 
-/// A bucket on disk.
+/// The store of one bucket on disk: its log, its table and its checkpoint.
 pub struct BucketStore {
     pub(super) env: Env,
     pub(super) dir: PathBuf,
     pub(super) log: ChangeLog,
     pub(super) table: DocumentTable,
     pub(super) changes: Mutex<Changes>,
-    /// The state of the table; locked after `changes` by a caller that needs both.
+    /// The state that the table has reached. A caller that needs both locks must lock `changes`
+    /// first.
     pub(super) shown: Mutex<TableState>,
-    /// True after a failed [`Self::show`]: no further batch is logged. Whether a batch may be added
-    /// to the table is decided under the lock.
+    /// True after a failed [`Self::show`]: no further batch is logged. (Whether a batch may be
+    /// added to the table is decided under the lock of `shown`.)
     pub(super) has_failed_show: AtomicBool,
     checkpoint: Mutex<LastCheckpoint>,
     /// Locked during a flush, so that flushes run one at a time and checkpoints never move back.
     pub(super) flushing: Mutex<()>,
-    /// True during a load of documents that are not in the log.
+    /// True while documents are loaded that are not in the log.
     pub(super) is_loading: AtomicBool,
-    /// See [`DiskStoreOptions::prepared_behind_bytes`].
+    /// The distance from the end of the log; see [`DiskStoreOptions::prepared_behind_bytes`].
     pub(super) prepared_behind_bytes: u64,
 }
 
-/// The state that a change of the log reads and alters; locked from the first read for a group
-/// until the sync of the group.
+/// The data that a change of the log reads and alters. The lock is held while a group is
+/// prepared, appended and synced.
 pub(super) struct Changes {
     pub(super) record: BucketRecord,
-    /// The places in the log of the changes of prepared transactions.
+    /// The places in the log at which the changes of prepared transactions are.
     pub(super) places: PreparedPlaces,
     pub(super) group: GroupBuilder,
     /// Number of batches logged since the bucket was opened.
     pub(super) batches: u64,
-    /// True if the log may have a group that the table never gets. Writes are refused then.
+    /// True if the log may have a group that the table will never get. Writes are then refused.
     pub(super) is_broken: bool,
 }
 
-/// The state that the table has reached.
+/// The state that the table has reached: the logged groups that it has.
 pub(super) struct TableState {
     /// Number of batches added to the table since the bucket was opened.
     pub(super) batches: u64,
-    /// The state of the log and the record after the last group in the table.
+    /// The positions in the log after the last group that the table has.
     pub(super) state: LogState,
     pub(super) record: BucketRecord,
     pub(super) places: PreparedPlaces,
-    /// True if the table may lack a part of a group. No checkpoint is written then.
+    /// True if the table may have only a part of a group. No checkpoint is written then.
     pub(super) is_broken: bool,
 }
 
 /// A batch that is in the log and not in the table yet.
 pub(super) struct LoggedGroup {
     pub(super) place: GroupPlace,
-    /// The places of the changes of transactions that are prepared after the batch.
+    /// The places in the log of the changes of all transactions that are prepared after the
+    /// batch.
     pub(super) places: PreparedPlaces,
     pub(super) number: u64,
-    /// The versions of the batch, if they were built during the write of the log.
+    /// The sorted runs for the table, if they were built while the log was written.
     pub(super) made: Option<MadeRuns>,
 }
 
@@ -101,7 +104,8 @@ struct LastCheckpoint {
     last: Checkpoint,
 }
 
-/// The state that a checkpoint covers.
+/// The part of a checkpoint that follows from the log: the positions that it covers, and the
+/// record there.
 pub(super) struct CheckpointState {
     pub(super) log: LogState,
     pub(super) record: BucketRecord,
@@ -109,12 +113,13 @@ pub(super) struct CheckpointState {
 }
 
 impl Changes {
-    /// Returns the places of prepared transactions that are valid for another record.
+    /// Returns the places of prepared changes in the log that are still valid when the record
+    /// `next` replaces the present one.
     pub(super) fn known_places(&self, next: &BucketRecord) -> PreparedPlaces {
-        self.places.that_hold_for(&self.record.commits, &next.commits)
+        self.places.still_valid_for(&self.record.commits, &next.commits)
     }
 
-    /// Records the places of the prepared transactions in a group.
+    /// Records the places of the changes of transactions that a group has prepared.
     pub(super) fn note_prepared(&mut self, place: &GroupPlace) {
         for (transaction, item) in &place.prepared {
             self.places.put(*transaction, *item);
@@ -124,7 +129,8 @@ impl Changes {
 }
 
 impl BucketStore {
-    /// Creates a bucket durably in an empty directory; `number` is the number of the directory.
+    /// Creates a bucket durably in an empty directory. `number` is the number of the directory,
+    /// from which the ids of the table's files are derived.
     pub fn create(
         env: &Env,
         dir: &Path,
@@ -149,8 +155,8 @@ impl BucketStore {
         Ok(made)
     }
 
-    /// Opens a bucket, and replays the log after its checkpoint. `Corrupt` if the log lacks records
-    /// before `synced`, an LSN up to which it was synced once.
+    /// Opens a bucket, and replays the log after its checkpoint. The error is `Corrupt` if the
+    /// log ends before `synced`, an LSN up to which it was certainly synced.
     pub fn open(
         env: &Env,
         dir: &Path,
@@ -167,7 +173,7 @@ impl BucketStore {
         })?;
         let vbuckets = last.record.info.vbuckets;
         let table = DocumentTable::open(fs, dir, vbuckets, tables.clone(), last.table.clone())?;
-        let mut replay = Replay::behind(&last, &table);
+        let mut replay = Replay::after_checkpoint(&last, &table);
         // The fragments have only what was synced.
         let synced = synced.max(table.covered()).max(last.log.from);
         let open_files = Some(Arc::clone(&tables.open_files));
@@ -184,7 +190,7 @@ impl BucketStore {
         if events > 0 {
             tracing::debug!(dir = %dir.display(), events, "replayed a change log");
         }
-        table.reach(log.end());
+        table.record_reached(log.end());
         let (state, shown_record) = (log.state(), record.clone());
         let shown_places = places.clone();
         let shown = TableState {
@@ -220,12 +226,13 @@ impl BucketStore {
         lock(&self.changes).record.clone()
     }
 
-    /// The last seqno of each vbucket.
+    /// Returns the last seqno of each vbucket.
     pub fn ends(&self) -> Vec<Seqno> {
         self.log.extents().iter().map(|extent| extent.end).collect()
     }
 
-    /// Releases the segments of the log that neither readers nor the last checkpoint need.
+    /// Releases the segments of the log that are needed neither by readers nor by the last
+    /// checkpoint.
     pub(super) fn release(&self) -> Result<()> {
         let to = {
             let checkpoint = lock(&self.checkpoint);
@@ -241,7 +248,7 @@ impl BucketStore {
         self.log.check().is_err() || is_broken
     }
 
-    /// Appends and syncs the group of a change.
+    /// Appends a group of changes to the log, and syncs it.
     pub(super) fn append(&self, this: &mut Changes) -> Result<GroupPlace> {
         let place = self.log.append(&this.group)?;
         this.is_broken = true;
@@ -249,7 +256,8 @@ impl BucketStore {
         Ok(place)
     }
 
-    /// Returns the documents of some ids, now or as of a cut, see [`crate::DocumentStore::get`].
+    /// Returns the documents with some ids, now or as of a cut; see
+    /// [`crate::DocumentStore::get`].
     pub fn documents(
         &self,
         ids: &[String],
@@ -270,26 +278,28 @@ impl BucketStore {
         self.log.read(VbucketRange { vbucket, after, to }, bytes)
     }
 
-    /// The retained part of each vbucket's log.
+    /// Returns the retained range of each vbucket's log.
     pub fn extents(&self) -> Vec<LogExtent> {
         self.log.extents()
     }
 
-    /// Returns the rule for the versions that a rewind or a read as of a cut can still need.
+    /// Returns the rule for the versions that a merge must not drop, because a rewind or a read
+    /// as of a cut can still need them.
     pub(super) fn retention(&self) -> Retention {
         Retention { from: self.log.extents().iter().map(|extent| extent.purged).collect() }
     }
 
-    /// Returns the durable state of the log and the record after the last group in the table.
+    /// Returns what a checkpoint may cover: the positions in the log, and the record, after the
+    /// last group that the table has.
     pub(super) fn shown_state(&self) -> Result<CheckpointState> {
         let shown = lock(&self.shown);
-        check_whole(shown.is_broken)?;
+        check_not_broken(shown.is_broken)?;
         let (log, record) = (shown.state.clone(), shown.record.clone());
         Ok(CheckpointState { log, record, places: shown.places.clone() })
     }
 
-    /// Writes a checkpoint with a changed table; `state` is the new state of the log, if it
-    /// changed.
+    /// Writes a checkpoint with a changed table. `state` is what the checkpoint covers of the
+    /// log, if that changes too.
     pub(super) fn write_table(
         &self,
         state: Option<CheckpointState>,
@@ -306,8 +316,8 @@ impl BucketStore {
         Ok(())
     }
 
-    /// Writes a checkpoint with a new state of the log and an unchanged table. The table must have
-    /// all groups before that state.
+    /// Writes a checkpoint that covers the log up to `log`, with an unchanged table. The
+    /// fragments of the table must have all groups up to there.
     pub(super) fn write_checkpoint(&self, log: LogState) -> Result<()> {
         let table = lock(&self.checkpoint).last.table.clone();
         let covered = {
@@ -323,8 +333,8 @@ impl BucketStore {
     }
 }
 
-/// Returns an error if an earlier change has failed midway.
-pub(super) fn check_whole(is_broken: bool) -> Result<()> {
+/// Returns an error if an earlier change has failed between its steps (`is_broken`).
+pub(super) fn check_not_broken(is_broken: bool) -> Result<()> {
     match is_broken {
         true => {
             Err(Error::new(ErrorCode::Io, "an earlier change of the bucket has failed half way")

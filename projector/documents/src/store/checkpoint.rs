@@ -1,7 +1,7 @@
-//! The checkpoint of a bucket.
+//! The checkpoint of a bucket: its durable state, from which a start replays the log.
 //!
-//! In the file, the record's newest commits follow the other fields, and after them the places of
-//! prepared transactions, whose changes the log contains.
+//! In the file, the fields are followed by the record's newest commits, and then by the places in
+//! the log at which the changes of prepared transactions are.
 
 use proto::{Error, ErrorCode, Result};
 use serde::ser::SerializeStruct as _;
@@ -12,21 +12,22 @@ use crate::change_log::{LogState, PreparedPlaces, StoredCommits};
 use crate::record::BucketRecord;
 use crate::table::TableManifest;
 
-/// The name and kind of a checkpoint's file.
+/// The name and the kind of the file with a checkpoint.
 pub const CHECKPOINT_FILE: (&str, FileKind) = ("checkpoint", FileKind::Checkpoint);
 
-/// The durable state of a bucket, from which a start replays the log.
+/// The durable state of a bucket as of an LSN, from which a start replays the log.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
-    /// The LSN in the change log, and the positions of the vbuckets at that LSN.
+    /// The LSN up to which the checkpoint covers the change log, and the positions of the
+    /// vbuckets there.
     pub log: LogState,
     /// The record of the bucket at that LSN.
     pub record: BucketRecord,
     /// The fragments of the table. They contain all changes before the LSN, and may contain later
     /// ones.
     pub table: TableManifest,
-    /// The places of the changes of prepared transactions in the log. The record of a checkpoint
-    /// that was read lacks these changes.
+    /// The places in the log of the changes of prepared transactions. When a checkpoint is read,
+    /// its record lacks these changes.
     pub places: PreparedPlaces,
 }
 
@@ -62,7 +63,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proto::model::bucket::{BucketInfo, SourceKind};
-    use proto::model::commits::{Committed, TransactionEvent};
+    use proto::model::commits::{CommittedTransaction, TransactionEvent};
     use proto::model::ids::{BucketId, NodeId, TransactionId};
 
     use super::*;
@@ -78,8 +79,8 @@ mod tests {
             commits: Default::default(),
         };
         let transaction = TransactionId(7);
-        let committed = Committed { transaction, affected: 1, positions: Vec::new() };
-        record.commits.add(&TransactionEvent::Committed(committed));
+        let committed = CommittedTransaction { transaction, affected: 1, positions: Vec::new() };
+        record.commits.apply_event(&TransactionEvent::Committed(committed));
         let (log, table) = (LogState::new(1), TableManifest::new(1));
         let places = PreparedPlaces::default();
         let checkpoint = Checkpoint { log, record, table, places };

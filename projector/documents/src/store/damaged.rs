@@ -1,16 +1,16 @@
-//! Damaged buckets. A bucket that is found damaged at the opening is not served: the manifest names
-//! it, and its directory is not changed. All other buckets are served. The bucket is recreated to
-//! receive a new copy:
+//! Recreates damaged buckets. A bucket that is found damaged when the store is opened is not
+//! served, and its directory is not changed. All other buckets are served. It can be recreated,
+//! empty, in another directory, to be filled from another copy:
 //!
-//! | step | after a crash after it |
+//! | step | result of a crash after the step |
 //! |---|---|
 //! | the manifest names a new directory as being made | the new directory is removed, and the bucket is damaged as before |
 //! | the directory is made, with an empty bucket | the same |
-//! | the manifest names it instead of the damaged one, which is given up for the copy | the bucket exists, is empty, and is filled |
+//! | the manifest names the new directory instead of the damaged one, which is given up | the bucket exists, is empty, and is filled |
 //! | the bucket is complete: the manifest names the damaged directory as being removed | the damaged directory is removed |
 //!
-//! So the damaged files are kept until the new copy is complete. If the damaged copy had data that
-//! its leader lacks, the files are kept until an operator removes them.
+//! So the damaged files are kept until the new copy is complete. If the damaged copy had data
+//! that its leader lacks, the files are kept until an operator removes them.
 
 use proto::Result;
 use proto::lock::{lock, read, write};
@@ -23,9 +23,9 @@ use crate::record::BucketRecord;
 use crate::rules::no_bucket;
 
 impl DiskStore {
-    /// Recreates a damaged bucket, empty, in another directory; `files` determines when the damaged
+    /// Recreates a damaged bucket, empty, in another directory. `files` says when its damaged
     /// files are removed.
-    pub(super) fn make_damaged_anew(
+    pub(super) fn recreate_damaged(
         &self,
         record: &BucketRecord,
         files: DamagedFiles,
@@ -40,7 +40,7 @@ impl DiskStore {
         next.next_directory += 1;
         next.making.insert(directory);
         manifest.write(fs, next.clone())?;
-        let made = match self.make(&[record], directory) {
+        let made = match self.make_buckets(&[record], directory) {
             Ok(made) => made,
             Err(error) => {
                 // The caller tries again, each time with another directory.
@@ -75,7 +75,8 @@ impl DiskStore {
         Ok(())
     }
 
-    /// Removes the damaged directories of a bucket whose new copy is complete.
+    /// Removes the damaged directories of a bucket that was recreated, after its new copy is
+    /// complete.
     pub(super) fn remove_replaced_of(&self, bucket: BucketId) -> Result<()> {
         let mut manifest = lock(&self.manifest);
         let mut next = manifest.contents.clone();

@@ -1,4 +1,4 @@
-//! Description of a manifest or a checkpoint, for `sextant inspect`.
+//! Describes a manifest or a checkpoint for `sextant inspect`.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::checkpoint::Checkpoint;
 use super::paired_file::{FileKind, kind_of, read_copy};
 use super::source_manifest::SourceManifest;
 
-/// The decoded content of a file that is stored in two copies.
+/// The decoded contents of a file that is stored in two copies.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairedContents {

@@ -1,4 +1,4 @@
-//! The document store on disk, as the service uses it.
+//! The document store on disk: opens the data directory, and implements [`DocumentStore`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -28,13 +28,14 @@ use crate::record::{BucketRecord, StoredId};
 use crate::rules::no_bucket;
 use crate::table::TableOptions;
 
-/// The content of the data directory's version file. Another number means another layout.
+/// The content of the data directory's version file. A different number means a different layout
+/// of the directory.
 pub(super) const VERSION: &str = "sextant projector, format 2\n";
 
-/// The remedy that the error recommends if a directory has the log of another bucket.
+/// The hint in the error about a directory that has the log of another bucket.
 const FOREIGN_LOG_HINT: &str = "put the directories of the buckets back as they were, or restore the data directory from a copy";
 
-/// The store on disk. All calls block the thread.
+/// The document store on disk. All calls block the thread.
 pub struct DiskStore {
     pub(super) env: Env,
     pub(super) dir: PathBuf,
@@ -48,18 +49,18 @@ pub struct DiskStore {
     removing: Mutex<()>,
     /// Bytes of mutations that were logged since the store was opened.
     pub(super) logged_bytes: AtomicUsize,
-    /// Number of rounds of maintenance since the store was opened.
+    /// The number of maintenance rounds since the store was opened.
     pub(super) idle_rounds: AtomicU32,
 }
 
-/// The manifest of the source, as it is on disk.
+/// The manifest of the source, with the file that stores it.
 pub(super) struct ManifestOnDisk {
     file: PairedFile,
     pub(super) contents: SourceManifest,
 }
 
 impl ManifestOnDisk {
-    /// Writes changed contents durably. After an error the contents in memory are unchanged.
+    /// Replaces the manifest durably. After an error the manifest in memory is unchanged.
     pub(super) fn write(&mut self, fs: &dyn FileSystem, next: SourceManifest) -> Result<()> {
         self.file.write(fs, &next)?;
         self.contents = next;
@@ -69,9 +70,10 @@ impl ManifestOnDisk {
 
 impl DiskStore {
     /// Opens or creates the store in a directory that this process has locked. Blocks the thread.
-    /// `Version` for a directory of another layout, `Corrupt` if both copies of the source's
-    /// manifest are damaged, or a directory exists that the manifest does not name. A bucket that
-    /// is damaged, or lacks data that it had, is listed by [`DocumentStore::damaged`].
+    /// The error is `Version` if the directory has another layout. It is `Corrupt` if both copies
+    /// of the source's manifest are damaged, or if a directory exists that the manifest does not
+    /// name. A bucket that is damaged, or lacks data that it had, is not an error:
+    /// [`DocumentStore::damaged`] lists it.
     pub fn open(env: &Env, dir: &Path, options: DiskStoreOptions) -> Result<Self> {
         let opening =
             |error: Error| error.context(format!("opening the documents in {}", dir.display()));
@@ -94,7 +96,7 @@ impl DiskStore {
             let path = directory_path(dir, entry.directory);
             let opened = BucketStore::open(env, &path, entry.end, &options, &tables)
                 .and_then(|bucket| check_log_id(&bucket, entry).map(|()| bucket))
-                .map_err(|error| error.context(format!("bucket {id}, {}", had(entry))));
+                .map_err(|error| error.context(format!("bucket {id}, {}", contents_text(entry))));
             match opened {
                 Ok(bucket) => drop(buckets.insert(*id, Arc::new(bucket))),
                 // Other buckets are intact, and this one may have another copy elsewhere.
@@ -127,14 +129,18 @@ impl DiskStore {
         })
     }
 
-    /// All buckets, by their numbers.
+    /// Returns all buckets, in the order of their numbers.
     pub(super) fn all(&self) -> Vec<(BucketId, Arc<BucketStore>)> {
         read(&self.buckets).iter().map(|(id, bucket)| (*id, Arc::clone(bucket))).collect()
     }
 
-    /// Creates the directories of new buckets, which the manifest names already; `first` is the
-    /// number of the first directory.
-    pub(super) fn make(&self, made: &[&BucketRecord], first: u64) -> Result<Vec<MadeBucket>> {
+    /// Creates the directories of new buckets, which the manifest must name already as being
+    /// made. `first` is the number of the first directory.
+    pub(super) fn make_buckets(
+        &self,
+        made: &[&BucketRecord],
+        first: u64,
+    ) -> Result<Vec<MadeBucket>> {
         let make = |(record, directory): (&&BucketRecord, u64)| {
             let path = directory_path(&self.dir, directory);
             let bucket = BucketStore::create(
@@ -150,8 +156,8 @@ impl DiskStore {
         made.iter().zip(first..).map(make).collect()
     }
 
-    /// Removes the directories that the manifest lists as left over, without locking the manifest.
-    /// A failed removal is repeated later, and at the next start.
+    /// Removes the directories that the manifest lists as being removed; the manifest is not
+    /// locked meanwhile. A failed removal is repeated later, and at the next start.
     pub(super) fn remove_left(&self) {
         let _one_at_a_time = lock(&self.removing);
         let left = lock(&self.manifest).contents.removing.clone();
@@ -167,10 +173,10 @@ impl DiskStore {
     }
 }
 
-/// A new bucket: its id, its entry in the manifest, and its store.
+/// A bucket that was just created: its id, its entry in the manifest, and its store.
 pub(super) type MadeBucket = (BucketId, BucketEntry, Arc<BucketStore>);
 
-/// Returns the present manifest entry of a bucket.
+/// Returns the manifest entry for a bucket as it is now, in the directory with this number.
 pub(super) fn entry_of(bucket: &BucketStore, directory: u64) -> BucketEntry {
     let state = bucket.log.state();
     let branches = bucket.record().branches;
@@ -188,13 +194,14 @@ pub(super) fn entry_of(bucket: &BucketStore, directory: u64) -> BucketEntry {
     }
 }
 
-/// Describes the contents of a bucket at the time when the manifest was written, for errors.
-fn had(entry: &BucketEntry) -> String {
+/// Returns a description of what a bucket had when its manifest entry was written, for error
+/// messages.
+fn contents_text(entry: &BucketEntry) -> String {
     let mutations: u64 = entry.positions.iter().map(|(_, position)| position.seqno.0).sum();
     format!("which had {mutations} mutations")
 }
 
-/// Returns an error if the log of a bucket is not the log that the manifest names.
+/// Returns an error if the log in a bucket's directory is another one than the manifest names.
 pub(super) fn check_log_id(bucket: &BucketStore, entry: &BucketEntry) -> Result<()> {
     if bucket.log.state().log_id == Some(entry.log_id) {
         return Ok(());
@@ -212,11 +219,11 @@ impl DocumentStore for DiskStore {
         Ok(read(&self.damaged).clone())
     }
 
-    fn make_anew(&self, record: &BucketRecord, files: DamagedFiles) -> Result<()> {
-        self.make_damaged_anew(record, files)
+    fn recreate_empty(&self, record: &BucketRecord, files: DamagedFiles) -> Result<()> {
+        self.recreate_damaged(record, files)
     }
 
-    fn replaced(&self) -> Result<BTreeSet<BucketId>> {
+    fn recreated(&self) -> Result<BTreeSet<BucketId>> {
         Ok(lock(&self.manifest).contents.replaced().map(|(_, bucket)| bucket).collect())
     }
 
@@ -268,7 +275,7 @@ impl DocumentStore for DiskStore {
             next.making.extend(making.clone());
             manifest.write(fs, next.clone())?;
         }
-        let new = self.make(&made, first)?;
+        let new = self.make_buckets(&made, first)?;
         next.making.retain(|directory| !making.contains(directory));
         next.buckets.extend(new.iter().map(|(id, entry, _)| (*id, entry.clone())));
         next.catalog_cas = cas;
@@ -316,15 +323,15 @@ impl DocumentStore for DiskStore {
         self.bucket(bucket)?.purge(to)
     }
 
-    fn purge_to_hold(&self, bucket: BucketId, bytes: u64) -> Result<Vec<(VbucketId, Seqno)>> {
-        Ok(self.bucket(bucket)?.log.purge_to_hold(bytes))
+    fn points_to_shrink_to(&self, bucket: BucketId, bytes: u64) -> Result<Vec<(VbucketId, Seqno)>> {
+        Ok(self.bucket(bucket)?.log.points_to_shrink_to(bytes))
     }
 
     fn log(&self, bucket: BucketId, batch: &Arc<Batch>) -> Result<ShowBatch> {
         let bucket = self.bucket(bucket)?;
         let bytes =
             batch.mutations.iter().map(|mutation| mutation.id.len() + mutation.document.len());
-        self.bound_memory(&bucket, bytes.sum())?;
+        self.flush_if_needed(&bucket, bytes.sum())?;
         let group = bucket.log_group(batch)?;
         let batch = Arc::clone(batch);
         Ok(Box::new(move || bucket.show(&batch, group)))
@@ -372,7 +379,7 @@ impl DocumentStore for DiskStore {
     fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()> {
         let bucket = self.bucket(bucket)?;
         let bytes = documents.iter().map(|stored| stored.id.len() + stored.document.len()).sum();
-        self.bound_memory(&bucket, bytes)?;
+        self.flush_if_needed(&bucket, bytes)?;
         bucket.put_documents(documents)
     }
 

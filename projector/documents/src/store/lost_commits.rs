@@ -1,20 +1,20 @@
-//! Commits over several buckets whose part in this bucket is lost by a recovery. Such a commit is
-//! *halved* if another bucket still has its part.
+//! Finds the commits over several buckets of which a recovery loses this bucket's changes. Such a
+//! commit is *halved* if another bucket still has its changes.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use proto::env::FileSystem;
 use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
-use proto::model::joint::Prepared;
+use proto::model::joint::PreparedTransaction;
 use storage::log::Lsn;
 
 use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
 use super::paired_file::inspect;
-use crate::change_log::{JointSeen, salvage};
+use crate::change_log::{SeenJointStep, read_damaged_log};
 use crate::record::BucketRecord;
 
-/// A commit over several buckets whose part in a bucket is lost.
+/// A commit over several buckets whose changes in one bucket are lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostCommit {
     /// The id of the transaction.
@@ -22,23 +22,23 @@ pub struct LostCommit {
     /// All buckets that the transaction has changed.
     pub participants: Vec<BucketId>,
     /// True if the log had the changes with their seqnos. False if the transaction was only
-    /// prepared; the deciding bucket may never have committed it.
+    /// prepared; then the deciding bucket may never have committed it.
     pub was_committed: bool,
 }
 
-/// Returns the commits that a bucket loses if it keeps its log only up to the LSN `from`, and its
-/// vbuckets only up to `ends`. `record` is the record at that LSN.
+/// Returns the commits that a bucket loses if only the log up to the LSN `from` remains, and the
+/// vbuckets up to the seqnos `ends`. `record` is the record at that LSN.
 pub(super) fn lost_commits(
     record: &BucketRecord,
     (ends, from): (&[Seqno], Lsn),
-    seen: Vec<JointSeen>,
+    seen: Vec<SeenJointStep>,
 ) -> Vec<LostCommit> {
     let is_beyond = |(vbucket, seqno): &(VbucketId, Seqno)| {
         ends.get(usize::from(vbucket.0)).is_none_or(|end| seqno > end)
     };
     let commits = &record.commits;
     // A transaction that is still prepared ends again, as the deciding bucket decides.
-    let is_lost = |seen: &JointSeen| match &seen.committed {
+    let is_lost = |seen: &SeenJointStep| match &seen.committed {
         Some(_) if commits.find_prepared(seen.transaction).is_some() => false,
         Some(positions) => seen.at >= from || positions.iter().any(is_beyond),
         // The transaction may occur twice.
@@ -60,9 +60,10 @@ pub(super) fn lost_commits(
     lost
 }
 
-/// Adds prepared transactions whose changes are not readable. The lost range of the log may contain
-/// the commit of such a transaction, which may have been acknowledged.
-pub(super) fn add_unreadable(lost: &mut Vec<LostCommit>, unreadable: &[Arc<Prepared>]) {
+/// Adds prepared transactions whose changes cannot be read to the lost commits. The lost range of
+/// the log may contain the commit of such a transaction, and the commit may have been
+/// acknowledged.
+pub(super) fn add_unreadable(lost: &mut Vec<LostCommit>, unreadable: &[Arc<PreparedTransaction>]) {
     for prepared in unreadable {
         let transaction = prepared.transaction;
         if lost.iter().all(|lost| lost.transaction != transaction) {
@@ -72,16 +73,17 @@ pub(super) fn add_unreadable(lost: &mut Vec<LostCommit>, unreadable: &[Arc<Prepa
     }
 }
 
-fn lost_commit(seen: JointSeen) -> LostCommit {
-    let JointSeen { transaction, participants, committed, .. } = seen;
+fn lost_commit(seen: SeenJointStep) -> LostCommit {
+    let SeenJointStep { transaction, participants, committed, .. } = seen;
     LostCommit { transaction, participants, was_committed: committed.is_some() }
 }
 
-/// Returns all commits of a bucket that is given up completely, as far as its files are readable.
+/// Returns all commits over several buckets of a bucket that is given up completely, as far as
+/// its files are readable.
 pub(super) fn all_commits(fs: &dyn FileSystem, dir: &Path) -> Vec<LostCommit> {
     let checkpoint: (Option<Checkpoint>, _) = inspect(fs, dir, CHECKPOINT_FILE);
     let Some(Checkpoint { log, record, .. }) = checkpoint.0 else { return Vec::new() };
-    let seen = salvage(fs, &dir.join("log"), &log, &mut |_, _| Ok(()));
+    let seen = read_damaged_log(fs, &dir.join("log"), &log, &mut |_, _| Ok(()));
     let seen = seen.map_or_else(|_| Vec::new(), |salvaged| salvaged.joint);
     let mut lost: Vec<_> = seen.into_iter().map(lost_commit).collect();
     let commits = &record.commits;

@@ -1,4 +1,5 @@
-//! Flushes, merges and releases of the log, concurrent with readers and writers.
+//! Maintains the buckets of a store: flushes their tables, merges fragments, and releases log
+//! segments, while readers and writers continue.
 
 use std::sync::atomic::Ordering;
 
@@ -9,27 +10,28 @@ use proto::plant::{self, Plant};
 use super::bucket_store::BucketStore;
 use super::disk_store::{DiskStore, entry_of};
 
-/// In each round of maintenance whose number is a multiple of this one, about every two
-/// seconds, the ends of the logs are stored, unless the round has found work.
+/// The number of maintenance rounds after which the ends of the logs are stored, unless that
+/// round has found work. In an idle store this is about two seconds.
 const NOTE_EVERY: u32 = 10;
 
-/// The number of memtables in memory above which a commit flushes in its own call, because the
+/// The number of memtables in memory above which a commit flushes its bucket itself, because the
 /// maintenance is too slow.
 const MEMTABLES_MAX: usize = 3;
 
-/// The number of halves of the memory bound above which a commit flushes the largest bucket in its
-/// own call, because the maintenance may be in a long merge.
+/// A commit flushes the largest bucket itself if all buckets together use more memory than this
+/// number of halves of the memory limit. The maintenance may then be in a long merge.
 const MEMORY_MAX_HALVES: usize = 3;
 
-/// All buckets are checked each time that the memory bound divided by this number was logged.
+/// The memory of all buckets is checked each time that a fraction of the memory limit was logged:
+/// the limit divided by this number.
 const LOOKS: usize = 64;
 
-/// Number of fragments above which merges do not wait for the end of a load.
+/// The number of fragments above which merges do not wait for the end of a load.
 const UNMERGED_MAX: usize = 128;
 
 impl BucketStore {
-    /// Flushes the memory of the table, and releases the segments of the log that the flush covers.
-    /// Returns false if there was nothing to flush.
+    /// Writes the table's versions in memory to a fragment, and releases the segments of the log
+    /// that are then not needed. Returns false if there was nothing to flush.
     pub fn flush(&self) -> Result<bool> {
         let _one_at_a_time = lock(&self.flushing);
         self.flush_now()
@@ -49,7 +51,7 @@ impl BucketStore {
         Ok(true)
     }
 
-    /// Merges fragments if a merge is worthwhile; returns false otherwise.
+    /// Merges fragments if that is worthwhile; returns false otherwise.
     fn merge(&self) -> Result<bool> {
         let Some(change) = self.table.prepare_merge(|| self.retention())? else {
             return Ok(false);
@@ -59,8 +61,8 @@ impl BucketStore {
         Ok(true)
     }
 
-    /// Does one piece of due maintenance; returns false if none is due. `replay_bytes_max` is the
-    /// size of the log after the checkpoint at which a flush is due.
+    /// Does one piece of maintenance for the bucket; returns false if none is needed. A flush is
+    /// needed when the log after the checkpoint exceeds `replay_bytes_max` bytes.
     pub fn maintain(&self, replay_bytes_max: u64) -> Result<bool> {
         // Records, purges and rewinds take room in the log, and none in memory.
         // Order matters: a writer that flushes moves both on.
@@ -76,7 +78,7 @@ impl BucketStore {
             self.write_checkpoint(self.log.state())?;
         }
         self.release()?;
-        self.log.mark()?;
+        self.log.record_synced_end()?;
         Ok(false)
     }
 
@@ -87,7 +89,7 @@ impl BucketStore {
 }
 
 impl DiskStore {
-    /// Does one piece of maintenance for each bucket. Returns true if more may be due.
+    /// Does one piece of maintenance for each bucket. Returns true if more may be needed.
     pub(super) fn maintain_all(&self) -> Result<bool> {
         // A bucket that cannot be written does not delay the others.
         let (mut has_worked, mut failed) = match self.flush_largest(self.options.memory_bytes_max) {
@@ -102,17 +104,18 @@ impl DiskStore {
         }
         let is_due = self.idle_rounds.fetch_add(1, Ordering::Relaxed).is_multiple_of(NOTE_EVERY);
         if !has_worked && is_due {
-            self.note_ends()?;
+            self.store_log_ends()?;
         }
         failed.map_or(Ok(has_worked), Err)
     }
 
-    /// Returns the memory of all buckets' versions, in bytes.
+    /// Returns the memory that the versions of all buckets use, in bytes.
     fn memory_bytes(&self) -> usize {
         self.all().iter().map(|(_, bucket)| bucket.table.memory_bytes()).sum()
     }
 
-    /// Flushes the bucket with the most memory if all buckets together use at least `bytes`.
+    /// Flushes the bucket that uses the most memory, if all buckets together use at least
+    /// `bytes`.
     fn flush_largest(&self, bytes: usize) -> Result<bool> {
         if self.memory_bytes() < bytes {
             return Ok(false);
@@ -124,19 +127,20 @@ impl DiskStore {
         })
     }
 
-    /// Flushes inside the call of a writer that has logged `bytes`, if the maintenance is too slow.
-    pub(super) fn bound_memory(&self, bucket: &BucketStore, bytes: usize) -> Result<()> {
-        self.bound_bucket(bucket)?;
+    /// Flushes buckets in the call of a writer that has logged `bytes`, if the maintenance is too
+    /// slow.
+    pub(super) fn flush_if_needed(&self, bucket: &BucketStore, bytes: usize) -> Result<()> {
+        self.flush_bucket_if_needed(bucket)?;
         let before = self.logged_bytes.fetch_add(bytes, Ordering::Relaxed);
         let look_bytes = (self.options.memory_bytes_max / LOOKS).max(1);
         match before / look_bytes == before.wrapping_add(bytes) / look_bytes {
             true => Ok(()),
-            false => self.bound_all(),
+            false => self.flush_largest_if_needed(),
         }
     }
 
-    /// Flushes the largest buckets while all buckets together exceed their bound by half.
-    fn bound_all(&self) -> Result<()> {
+    /// Flushes the largest buckets while all buckets together exceed their memory limit by half.
+    fn flush_largest_if_needed(&self) -> Result<()> {
         let bound = self.options.memory_bytes_max / 2 * MEMORY_MAX_HALVES;
         loop {
             match self.flush_largest(bound) {
@@ -153,7 +157,7 @@ impl DiskStore {
     }
 
     /// Flushes a bucket if its memory exceeds [`MEMTABLES_MAX`] memtables.
-    fn bound_bucket(&self, bucket: &BucketStore) -> Result<()> {
+    fn flush_bucket_if_needed(&self, bucket: &BucketStore) -> Result<()> {
         let bound = MEMTABLES_MAX * self.options.memtable_bytes;
         while bucket.table.memory_bytes() > bound {
             match bucket.flush() {
@@ -169,16 +173,17 @@ impl DiskStore {
         Ok(())
     }
 
-    /// Writes marks and witnesses of all logs for their synced positions, so that later damage of
-    /// the last groups is never taken for the effect of a crash.
-    fn vouch(&self) -> Result<()> {
-        let marked = self.all().iter().map(|(_, bucket)| bucket.log.mark()).collect::<Vec<_>>();
-        self.note_ends()?;
+    /// Records durably, for each log, up to where it is synced. So later damage of its last
+    /// groups is not mistaken for the effect of a crash.
+    fn record_synced_ends(&self) -> Result<()> {
+        let marked =
+            self.all().iter().map(|(_, bucket)| bucket.log.record_synced_end()).collect::<Vec<_>>();
+        self.store_log_ends()?;
         marked.into_iter().collect()
     }
 
     /// Stores the end of each bucket's log in the manifest of the source.
-    fn note_ends(&self) -> Result<()> {
+    fn store_log_ends(&self) -> Result<()> {
         self.remove_left();
         let mut manifest = lock(&self.manifest);
         let mut next = manifest.contents.clone();
@@ -198,7 +203,7 @@ impl DiskStore {
 
 impl Drop for DiskStore {
     fn drop(&mut self) {
-        if let Err(error) = self.vouch() {
+        if let Err(error) = self.record_synced_ends() {
             tracing::debug!(%error, "the documents are closed without a last mark");
         }
     }

@@ -1,5 +1,5 @@
-//! Changes of a bucket in one step: each is logged and then added to the table, before any other
-//! change.
+//! Changes of a bucket that are made in one step: each is logged and then added to the table,
+//! before any other change begins.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -9,8 +9,8 @@ use proto::plant::{self, Plant};
 use proto::{Error, Result};
 use storage::log::RECORD_OVERHEAD_BYTES;
 
-use super::bucket_store::{BucketStore, Changes, check_whole};
-use super::replay::copied;
+use super::bucket_store::{BucketStore, Changes, check_not_broken};
+use super::replay::copied_versions;
 use crate::change_log::{GroupBuilder, GroupPlace, VbucketRange};
 use crate::document_store::{LogExtent, StoredDocument};
 use crate::mutation::Mutation;
@@ -18,16 +18,16 @@ use crate::record::BucketRecord;
 use crate::rules::{check_empty, check_rewind, documents_before};
 use crate::table::DeadVersions;
 
-/// The size in bytes of a read of the log.
+/// The size in bytes of one read of the log.
 const PIECE_BYTES: usize = 1 << 20;
 
 impl BucketStore {
-    /// Locks the state for a change in one step. Fails if a batch is between its two steps, or a
-    /// change has failed midway.
+    /// Locks the log for a change in one step. An error if a batch is logged and not yet in the
+    /// table, or if an earlier change has failed between its steps.
     pub(super) fn changes(&self) -> Result<MutexGuard<'_, Changes>> {
         let this = lock(&self.changes);
         let shown = lock(&self.shown);
-        check_whole(this.is_broken || shown.is_broken)?;
+        check_not_broken(this.is_broken || shown.is_broken)?;
         match this.batches == shown.batches {
             true => {
                 drop(shown);
@@ -37,8 +37,8 @@ impl BucketStore {
         }
     }
 
-    /// Ends a change in one step, after the table has it.
-    pub(super) fn complete(&self, this: &mut Changes) {
+    /// Ends a change in one step, after the change was added to the table.
+    pub(super) fn end_change(&self, this: &mut Changes) {
         let mut shown = lock(&self.shown);
         (shown.state, shown.record) = (self.log.state(), this.record.clone());
         shown.places = this.places.clone();
@@ -49,13 +49,13 @@ impl BucketStore {
     pub fn put_record(&self, record: &BucketRecord) -> Result<()> {
         let mut this = self.changes()?;
         let place = self.change(&mut this, Some(record), |_| {})?;
-        self.table.reach(place.end);
-        self.complete(&mut this);
+        self.table.record_reached(place.end);
+        self.end_change(&mut this);
         Ok(())
     }
 
-    /// Logs a change without mutations; returns its place. The caller applies the change to the
-    /// table.
+    /// Logs a change without mutations, and returns its place in the log. The caller then applies
+    /// the change to the table.
     pub(super) fn change(
         &self,
         this: &mut MutexGuard<'_, Changes>,
@@ -76,7 +76,7 @@ impl BucketStore {
         Ok(place)
     }
 
-    /// Rewinds vbuckets to earlier positions; `record` has the new branches.
+    /// Rewinds vbuckets to earlier positions. `record` has the branches after the rewind.
     pub fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()> {
         let mut this = self.changes()?;
         let mut back = Vec::new();
@@ -91,23 +91,24 @@ impl BucketStore {
         let place = self.change(&mut this, Some(record), |group| {
             back.iter().for_each(|(vbucket, to)| group.rewind(*vbucket, *to));
         })?;
-        back.iter().for_each(|(vbucket, to)| this.record.commits.go_back(*vbucket, *to));
+        back.iter()
+            .for_each(|(vbucket, to)| this.record.commits.remove_lost_commits(*vbucket, *to));
         let dead = |(vbucket, after): &(VbucketId, Seqno)| DeadVersions {
             vbucket: *vbucket,
             before: place.end,
             after: *after,
         };
         if !plant::is(Plant::RewindKeepsDocuments) {
-            self.table.kill(&back.iter().map(dead).collect::<Vec<_>>());
+            self.table.add_dead_versions(&back.iter().map(dead).collect::<Vec<_>>());
         }
-        self.table.reach(place.end);
-        self.complete(&mut this);
+        self.table.record_reached(place.end);
+        self.end_change(&mut this);
         Ok(())
     }
 
-    /// Returns an error if the log does not determine the documents at an earlier position any
-    /// more. A vbucket that was copied by its documents may never have had their versions before
-    /// the purge point.
+    /// Returns an error if the documents at an earlier position can no longer be determined,
+    /// because the log does not reach back far enough. A vbucket that was copied by its documents
+    /// may never have had the versions before its purge point.
     fn check_versions(&self, vbucket: VbucketId, extent: &LogExtent, to: Seqno) -> Result<()> {
         if extent.purged.0 == 0 || to.0 == 0 {
             return Ok(());
@@ -117,7 +118,7 @@ impl BucketStore {
         documents_before(beyond, before, vbucket, extent.purged).map(|_| ())
     }
 
-    /// Returns the mutations of a range; the log is read piece by piece.
+    /// Returns the mutations of a range, which are read from the log in pieces of limited size.
     fn mutations(&self, range: VbucketRange) -> impl Iterator<Item = Result<Arc<Mutation>>> {
         let mut next = range;
         let mut piece = Vec::new().into_iter();
@@ -139,8 +140,9 @@ impl BucketStore {
         })
     }
 
-    /// Purges the mutations of some vbuckets. The checkpoint stores the end of a vbucket without
-    /// mutations, so that an idle vbucket retains no segment of the log.
+    /// Purges the mutations of some vbuckets up to these seqnos. All mutations of a vbucket may
+    /// be purged, since the checkpoint stores its end. So a vbucket that does not change retains
+    /// no segment of the log.
     pub fn purge(&self, to: &[(VbucketId, Seqno)]) -> Result<()> {
         let mut this = self.changes()?;
         let points: Vec<(VbucketId, Seqno)> = to
@@ -153,13 +155,13 @@ impl BucketStore {
             .collect();
         if !points.is_empty() {
             let place = self.change(&mut this, None, |group| group.purge(&points))?;
-            self.table.reach(place.end);
-            self.complete(&mut this);
+            self.table.record_reached(place.end);
+            self.end_change(&mut this);
         }
         Ok(())
     }
 
-    /// Gives a purge point to a vbucket without data, and stores the record.
+    /// Begins the log of a vbucket without data after a purge point, and stores the record.
     pub fn begin_purged(
         &self,
         record: &BucketRecord,
@@ -169,12 +171,12 @@ impl BucketStore {
         let mut this = self.changes()?;
         check_empty(vbucket, &self.log.extent(vbucket))?;
         let place = self.change(&mut this, Some(record), |group| group.begin(vbucket, purged))?;
-        self.table.reach(place.end);
-        self.complete(&mut this);
+        self.table.record_reached(place.end);
+        self.end_change(&mut this);
         Ok(())
     }
 
-    /// Adds documents of a vbucket that is being copied.
+    /// Stores documents of a vbucket that is being copied.
     pub fn put_documents(&self, documents: &[StoredDocument]) -> Result<()> {
         let mut this = self.changes()?;
         let Some(first) = documents.first() else { return Ok(()) };
@@ -182,9 +184,9 @@ impl BucketStore {
         let vbucket = proto::model::ids::vbucket_of(&first.id, vbuckets);
         let place = self.change(&mut this, None, |group| group.documents(vbucket, documents))?;
         // A copied document is in the log until the checkpoint covers it, so it has a place like any other version.
-        self.table.apply(&copied(documents, place.start + RECORD_OVERHEAD_BYTES))?;
-        self.table.reach(place.end);
-        self.complete(&mut this);
+        self.table.apply(&copied_versions(documents, place.start + RECORD_OVERHEAD_BYTES))?;
+        self.table.record_reached(place.end);
+        self.end_change(&mut this);
         Ok(())
     }
 
@@ -192,9 +194,13 @@ impl BucketStore {
     pub fn remove(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()> {
         let mut this = self.changes()?;
         let place = self.change(&mut this, Some(record), |group| group.remove(vbucket))?;
-        this.record.commits.go_back(vbucket, Seqno(0));
-        self.table.kill(&[DeadVersions { vbucket, before: place.end, after: Seqno(0) }]);
-        self.complete(&mut this);
+        this.record.commits.remove_lost_commits(vbucket, Seqno(0));
+        self.table.add_dead_versions(&[DeadVersions {
+            vbucket,
+            before: place.end,
+            after: Seqno(0),
+        }]);
+        self.end_change(&mut this);
         Ok(())
     }
 }

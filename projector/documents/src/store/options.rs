@@ -20,12 +20,12 @@ pub struct DiskStoreOptions {
     pub memtable_bytes: usize,
     /// Bytes of all buckets' versions in memory at which the largest buckets are flushed.
     pub memory_bytes_max: usize,
-    /// Bytes of a bucket's log after its checkpoint at which the bucket is flushed, because the
-    /// next start replays them.
+    /// The size in bytes of a bucket's log after its checkpoint at which the bucket is flushed.
+    /// The next start must replay that part of the log.
     pub replay_bytes_max: u64,
-    /// Distance in bytes from the end of the log at which the changes of a prepared transaction are
-    /// written again at the end. The distance is larger if prepared changes take more than a
-    /// quarter of it.
+    /// The distance in bytes from the end of the log at which the changes of a prepared
+    /// transaction are written again, at the end, so that the log can release old segments. The
+    /// distance is larger if prepared changes take more than a quarter of it.
     pub prepared_behind_bytes: u64,
     /// Maximum number of files of all tables and logs that are open at once.
     pub open_files_max: usize,
@@ -46,7 +46,7 @@ impl Default for DiskStoreOptions {
 }
 
 impl DiskStoreOptions {
-    /// The settings of all tables of a store.
+    /// Returns the settings of the tables of all buckets.
     pub(super) fn tables(&self, env: &Env) -> TableOptions {
         TableOptions {
             memtable_bytes: self.memtable_bytes,

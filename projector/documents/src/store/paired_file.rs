@@ -1,16 +1,17 @@
-//! A small file in two equal copies, so that the damage or loss of one copy loses nothing.
+//! A *paired file*: a small file that is stored in two equal copies, so that nothing is lost if
+//! one copy is damaged or lost.
 //!
 //! ```text
 //! copy := "sxdm" version:u32 kind:u32 number:u64 len:u64 crc:u32  body[len]      (little endian)
 //! ```
 //!
-//! `body` is postcard; `crc` is CRC-32C over everything before it and the body. `number` grows with
-//! each write. A write replaces the first copy and then the second, each under a temporary name
-//! that is synced and renamed. So a crash leaves two copies whose numbers differ by at most one,
-//! and the copy with the larger number is valid.
+//! `body` is postcard; `crc` is CRC-32C over everything before it and the body. `number` grows
+//! with each write. A write replaces the first copy and then the second, each under a temporary
+//! name that is synced and renamed. So a crash leaves two copies whose numbers differ by at most
+//! one, and the copy with the larger number is valid.
 //!
-//! A missing or damaged copy is written again from the other one. Without any valid copy the file
-//! cannot be read; if both are missing, the caller decides whether the directory is new.
+//! A missing or damaged copy is written again from the other one. If no copy is valid, the file
+//! cannot be read. If both copies are missing, the caller decides whether the directory is new.
 
 use std::path::{Path, PathBuf};
 
@@ -19,9 +20,9 @@ use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The decoded body of a paired file.
+/// A type that is stored as the body of a paired file.
 pub trait Contents: Sized {
-    /// Decodes a complete body.
+    /// Decodes the value from a complete body.
     fn decode(body: &[u8]) -> Result<Self>;
 }
 
@@ -43,22 +44,22 @@ pub(super) const HEADER_BYTES: usize = 32;
 pub(super) const SUMMED_BYTES: usize = 28;
 const HINT: &str = "restore the file from a copy of the data directory";
 
-/// The kinds of paired files. A file of another kind is damage.
+/// The kinds of paired files. A file of another kind than expected is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
-    /// The manifest of a source: the buckets that it must have.
+    /// The manifest of a source, which lists the buckets that must exist.
     Source = 1,
-    /// The checkpoint of a bucket: the contents of its table.
+    /// The checkpoint of a bucket, which lists the fragments of its table.
     Checkpoint = 2,
 }
 
-/// Returns the paths of both copies.
+/// Returns the paths of both copies of a file.
 fn copies(dir: &Path, name: &str) -> [PathBuf; 2] {
     [dir.join(format!("{name}.1")), dir.join(format!("{name}.2"))]
 }
 
-/// Returns the path of a copy that is being written. A crash may leave it, and the next write
-/// replaces it.
+/// Returns the temporary path of a copy while it is being written. A crash may leave this file,
+/// and the next write replaces it.
 pub fn temporary(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.tmp"))
 }
@@ -69,13 +70,14 @@ pub struct PairedFile {
     dir: PathBuf,
     name: &'static str,
     kind: FileKind,
-    /// The number of the last write.
+    /// The number of the last write, which the newest copy contains.
     number: u64,
 }
 
 impl PairedFile {
-    /// Opens the file in a directory; returns its contents, or `None` if neither copy exists. `Corrupt` if no copy can be
-    /// read, `Version` if another build has written it.
+    /// Opens the file in a directory, and returns its contents; `None` if both copies are
+    /// missing. The error is `Corrupt` if no copy can be read, and `Version` if another build has
+    /// written the file.
     pub fn open<T: Contents>(
         fs: &dyn FileSystem,
         dir: &Path,
@@ -105,7 +107,7 @@ impl PairedFile {
             return Err(Error::internal("a copy that was read is gone"));
         };
         let contents = T::decode(&bytes[HEADER_BYTES..])
-            .map_err(|error| blame(error, &copies(dir, name)[newest]))?;
+            .map_err(|error| with_path(error, &copies(dir, name)[newest]))?;
         file.number = number;
         if missing || differ {
             file.put(fs, &bytes)?;
@@ -139,7 +141,7 @@ impl PairedFile {
     }
 }
 
-/// Returns the kind of a single copy; an error if its checksum is wrong.
+/// Returns the kind of a file from one of its copies. An error if the checksum is wrong.
 pub fn kind_of(fs: &dyn FileSystem, path: &Path) -> Result<FileKind> {
     for kind in [FileKind::Source, FileKind::Checkpoint] {
         match read(fs, path, kind) {
@@ -151,16 +153,16 @@ pub fn kind_of(fs: &dyn FileSystem, path: &Path) -> Result<FileKind> {
     Err(Error::new(ErrorCode::Unknown, format!("{} does not exist", path.display())))
 }
 
-/// Reads and checks a single copy.
+/// Reads and checks one copy of a file.
 pub fn read_copy<T: Contents>(fs: &dyn FileSystem, path: &Path, kind: FileKind) -> Result<T> {
     let (_, bytes) = read(fs, path, kind)?.ok_or_else(|| {
         Error::new(ErrorCode::Unknown, format!("{} does not exist", path.display()))
     })?;
-    T::decode(&bytes[HEADER_BYTES..]).map_err(|error| blame(error, path))
+    T::decode(&bytes[HEADER_BYTES..]).map_err(|error| with_path(error, path))
 }
 
-/// Reads the contents without writing anything, for checks of a directory: the contents of the
-/// newer copy, if any, and the path and the error of each damaged or missing copy.
+/// Reads the contents without writing anything, for checks of a directory. Returns the contents
+/// of the newer valid copy, if any, and for each damaged or missing copy its path and error.
 pub fn inspect<T: Contents>(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -174,7 +176,7 @@ pub fn inspect<T: Contents>(
                     newest = Some((number, contents));
                 }
                 Ok(_) => {}
-                Err(error) => errors.push((path.clone(), blame(error, &path))),
+                Err(error) => errors.push((path.clone(), with_path(error, &path))),
             },
             Ok(None) => {
                 let what = format!("{} is missing", path.display());
@@ -201,8 +203,8 @@ pub(super) fn encode<T: Serialize>(kind: FileKind, number: u64, contents: &T) ->
     Ok(out)
 }
 
-/// Reads a copy and checks its checksum. Returns its number and its bytes; `None` if the file is
-/// missing.
+/// Reads one copy and checks its checksum. Returns the number of its write, and its bytes; `None`
+/// if it is missing.
 fn read(fs: &dyn FileSystem, path: &Path, kind: FileKind) -> Result<Option<(u64, Vec<u8>)>> {
     if !fs.exists(path) {
         return Ok(None);
@@ -216,11 +218,11 @@ fn read(fs: &dyn FileSystem, path: &Path, kind: FileKind) -> Result<Option<(u64,
     let bytes = bytes().map_err(|error: std::io::Error| {
         Error::from(error).context(format!("reading {}", path.display()))
     })?;
-    let number = check(&bytes, kind).map_err(|error| blame(error, path))?;
+    let number = check(&bytes, kind).map_err(|error| with_path(error, path))?;
     Ok(Some((number, bytes)))
 }
 
-/// Checks the header and the checksum of a copy; returns its number.
+/// Checks the header and the checksum of a copy, and returns the number of its write.
 fn check(bytes: &[u8], kind: FileKind) -> Result<u64> {
     let corrupt = |what: &str| Error::new(ErrorCode::Corrupt, what);
     let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
@@ -245,7 +247,7 @@ fn check(bytes: &[u8], kind: FileKind) -> Result<u64> {
     Ok(long(12))
 }
 
-fn blame(error: Error, path: &Path) -> Error {
+fn with_path(error: Error, path: &Path) -> Error {
     let is_damage = error.code == ErrorCode::Corrupt;
     let error = error.context(format!("reading {}", path.display()));
     if is_damage { error.with_hint(HINT) } else { error }

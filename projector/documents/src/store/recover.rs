@@ -4,25 +4,28 @@
 //! coordinators can detect. Any other bucket is *made again* from its remaining data, in a new
 //! directory, as if a projector had copied it document by document:
 //!
-//! 1. The fragments of the document table that the checkpoint names are opened and read completely.
-//!    They contain most documents, which are in no log any more: a bucket with a damaged fragment
-//!    cannot be made again.
+//! 1. The fragments of the document table that the checkpoint names are opened and read
+//!    completely. They contain most documents, which are in no log any more: a bucket with a
+//!    damaged fragment cannot be made again.
 //! 2. The change log is read from the checkpoint on, up to the first damage
-//!    (`change_log::salvage`). Its groups are replayed into the table, as a start does. Versions in
-//!    the fragments from after the damage are ignored. A vbucket that was rewound after the damage
-//!    may lack versions from before it, so its data is given up completely.
+//!    (`change_log::salvage`). Its groups are replayed into the table, as a start does. Versions
+//!    in the fragments from after the damage are ignored. If a vbucket was rewound after the
+//!    damage, versions from before the damage may be missing, so all data of the vbucket is given
+//!    up.
 //! 3. A new directory gets the record, the end of each vbucket as its purge point, and all
-//!    documents. Its log has no mutation, so a copy of an index that lags is resynced.
-//! 4. When all damaged buckets are made, the manifest names the new directories instead of the old
-//!    ones, which are kept until an operator removes them. An earlier crash changes nothing.
+//!    documents. Its log has no mutations, so an index that lags behind must be resynced from a
+//!    snapshot.
+//! 4. When all damaged buckets are made again, one write of the manifest names the new
+//!    directories instead of the old ones. An operator removes the old ones later. A crash before
+//!    that write changes nothing.
 //!
 //! A bucket that cannot be made again does not delay the others. An operator can give it up
 //! completely: the next catalog recreates it, empty.
 //!
-//! The coordinators detect the loss of an intact but outdated bucket by comparing it with an epoch;
-//! the loss is noted in the manifest with that epoch. The write that names the new directories also
-//! accepts the noted losses ([`crate::DocumentStore::losses`]), and no others: a bucket that was
-//! made again must be compared first.
+//! The coordinators detect the loss of an intact but outdated bucket by comparing it with an
+//! epoch; the loss is recorded in the manifest with that epoch. The write that names the new
+//! directories also accepts the recorded losses ([`crate::DocumentStore::losses`]). No other
+//! losses are accepted: a bucket that was made again must first be compared by the coordinators.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,38 +45,38 @@ use super::options::DiskStoreOptions;
 use super::paired_file::{PairedFile, inspect};
 use super::replay::Replay;
 use super::source_manifest::{self, BucketEntry, SourceManifest, directory_path};
-use crate::change_log::{self, LogRemark, read_prepared, salvage};
+use crate::change_log::{self, LogRemark, read_damaged_log, read_prepared};
 use crate::document_store::StoredDocument;
 use crate::record::BucketRecord;
 use crate::table::{self, DeadVersions, DocumentTable, TableManifest, TableOptions};
 
-/// The bytes of documents that are read at once: the documents of each vbucket in them become a
+/// The size in bytes of the documents that are copied at once. Those of each vbucket become one
 /// record of the new log.
 const CHUNK_BYTES: usize = 64 << 20;
 
 /// The outcome of a recovery for one bucket.
 #[derive(Debug)]
 pub enum RecoveryOutcome {
-    /// The files of the bucket are intact. Contains the epoch of its reported loss, which is
-    /// accepted now; `None` if no loss was reported.
+    /// The files of the bucket are intact. Contains the epoch of the loss that the coordinators
+    /// have reported, and which is accepted now; `None` if no loss was reported.
     Whole(Option<Epoch>),
-    /// The bucket was made again from its remaining data.
+    /// The bucket was made again, in a new directory, from its remaining data.
     MadeAgain {
         /// The damage of its files.
         damage: Error,
-        /// The vbuckets that have lost mutations, each with its last seqno now and the last seqno
-        /// that it is known to have had.
+        /// The vbuckets that have lost mutations, each with its last seqno now, and the last
+        /// seqno that it once had, as far as that is known.
         lost: Vec<MissingEnd>,
         /// The old directory of the bucket.
         old: PathBuf,
     },
-    /// The bucket was given up completely. Contains its old directory.
+    /// All data of the bucket was given up. Contains its old directory.
     GivenUp(PathBuf),
-    /// The bucket cannot be made again. Contains the reason.
+    /// The bucket cannot be made again, and is unchanged. Contains the reason.
     Unsaved(Error),
 }
 
-/// A bucket of a recovered directory.
+/// A bucket of a directory that was recovered, with the outcome.
 #[derive(Debug)]
 pub struct RecoveredBucket {
     /// The bucket that was recovered.
@@ -82,13 +85,14 @@ pub struct RecoveredBucket {
     pub name: String,
     /// The outcome of the recovery.
     pub outcome: RecoveryOutcome,
-    /// The commits over several buckets whose part in this bucket is lost, according to the
-    /// readable files. Commits that an older copy of the directory lacks are unknown.
+    /// The commits over several buckets whose changes in this bucket are lost, according to the
+    /// readable files. If the directory is an older copy, later commits are unknown.
     pub commits: Vec<LostCommit>,
 }
 
-/// Makes a projector's directory usable again from its remaining data, and accepts the reported losses. `given_up` are names or numbers of
-/// buckets to give up as a whole. No other process may have the directory open. Blocks the thread.
+/// Makes the data directory of a projector usable again from its remaining data, and accepts the
+/// reported losses. `given_up` names the buckets (by name or number) whose data is given up
+/// completely. No other process may have the directory open. Blocks the thread.
 pub fn recover(
     env: &Env,
     dir: &Path,
@@ -114,7 +118,7 @@ pub fn recover(
                 contents.catalog_cas = 0;
                 RecoveryOutcome::GivenUp(old)
             }
-            Ok(()) => RecoveryOutcome::Whole(accept(&mut contents, id)),
+            Ok(()) => RecoveryOutcome::Whole(accept_loss(&mut contents, id)),
             Err(damage) => {
                 let number = contents.next_directory;
                 contents.next_directory += 1;
@@ -142,14 +146,15 @@ pub fn recover(
     Ok(found)
 }
 
-/// Accepts the reported loss of a bucket, and returns its epoch; `None` if no loss was reported.
-fn accept(contents: &mut SourceManifest, bucket: BucketId) -> Option<Epoch> {
+/// Accepts the loss that was reported for a bucket, and returns its epoch; `None` if none was
+/// reported.
+fn accept_loss(contents: &mut SourceManifest, bucket: BucketId) -> Option<Epoch> {
     let loss = contents.losses.get_mut(&bucket)?;
     loss.is_accepted = true;
     Some(loss.epoch)
 }
 
-/// The state of a directory's recovery.
+/// The progress of a directory's recovery.
 struct Recovery<'a> {
     env: &'a Env,
     dir: &'a Path,
@@ -157,15 +162,15 @@ struct Recovery<'a> {
     tables: TableOptions,
 }
 
-/// The readable data of a damaged bucket.
+/// The data of a damaged bucket that can still be read.
 struct BucketRest {
     record: BucketRecord,
     table: DocumentTable,
     /// The last readable seqno of each vbucket.
     ends: Vec<Seqno>,
-    /// The last seqno that each vbucket is known to have had.
+    /// The last seqno that each vbucket once had, as far as that is known.
     seen: Vec<Seqno>,
-    /// The commits over several buckets whose part in this bucket is lost.
+    /// The commits over several buckets whose changes in this bucket are lost.
     commits: Vec<LostCommit>,
 }
 
@@ -176,7 +181,8 @@ impl Recovery<'_> {
         checkpoint.0.map_or_else(String::new, |checkpoint| checkpoint.record.info.name)
     }
 
-    /// Opens the bucket as a start does, and also reads all other files of it.
+    /// Opens the bucket as a start does, and also reads all of its other files, to find any
+    /// damage.
     fn open_whole(&self, id: BucketId, entry: &BucketEntry) -> Result<()> {
         let dir = directory_path(self.dir, entry.directory);
         let bucket = BucketStore::open(self.env, &dir, entry.end, self.options, &self.tables)?;
@@ -199,8 +205,8 @@ impl Recovery<'_> {
         }
     }
 
-    /// Makes the bucket again in the directory `number`. Returns its entry, its lost mutations, and
-    /// its lost commits.
+    /// Makes the bucket again from its remaining data, in the directory with the number `number`.
+    /// Returns its manifest entry, its lost mutations, and its lost commits.
     fn make_again(
         &self,
         id: BucketId,
@@ -208,7 +214,8 @@ impl Recovery<'_> {
         number: u64,
     ) -> Result<(BucketEntry, Vec<MissingEnd>, Vec<LostCommit>)> {
         let from = directory_path(self.dir, entry.directory);
-        let BucketRest { record, table, ends, seen, commits } = self.left_of(id, entry, &from)?;
+        let BucketRest { record, table, ends, seen, commits } =
+            self.readable_rest_of(id, entry, &from)?;
         let dir = directory_path(self.dir, number);
         let made =
             BucketStore::create(self.env, &dir, (&record, number), self.options, &self.tables)?;
@@ -219,7 +226,7 @@ impl Recovery<'_> {
         }
         copy_documents(&table, &made, &record)?;
         while made.flush()? {}
-        made.log.mark()?;
+        made.log.record_synced_end()?;
         let had = entry.positions.iter().zip(seen);
         let had = had.map(|((vbucket, at), seen)| (vbucket, at.seqno.max(seen)));
         let lost = had.zip(ends).map(|((vbucket, had), has)| MissingEnd { vbucket, has, had });
@@ -227,9 +234,14 @@ impl Recovery<'_> {
         Ok((entry_of(&made, number), lost, commits))
     }
 
-    /// Reads the record, the documents and the end of each vbucket, up to the first damage of the
-    /// log.
-    fn left_of(&self, id: BucketId, entry: &BucketEntry, dir: &Path) -> Result<BucketRest> {
+    /// Reads the record of a damaged bucket, its documents, and the end of each vbucket, up to
+    /// the first damage of the log.
+    fn readable_rest_of(
+        &self,
+        id: BucketId,
+        entry: &BucketEntry,
+        dir: &Path,
+    ) -> Result<BucketRest> {
         let fs = &self.env.fs;
         let (_, last) = PairedFile::open::<Checkpoint>(&**fs, dir, CHECKPOINT_FILE)?;
         let Some(Checkpoint { log, record, table: manifest, places }) = last else {
@@ -247,15 +259,17 @@ impl Recovery<'_> {
         let table = DocumentTable::open(fs, dir, vbuckets, self.tables.clone(), manifest.clone())?;
         let checkpoint = Checkpoint { log, record, table: manifest, places };
         let (log, manifest) = (&checkpoint.log, &checkpoint.table);
-        let mut replay = Replay::behind(&checkpoint, &table);
+        let mut replay = Replay::after_checkpoint(&checkpoint, &table);
         let log_dir = dir.join("log");
-        let left = salvage(&**fs, &log_dir, log, &mut |event, place| replay.event(event, &place))?;
+        let left = read_damaged_log(&**fs, &log_dir, log, &mut |event, place| {
+            replay.event(event, &place)
+        })?;
         let read =
             |transaction, place| read_prepared(&**fs, &log_dir, entry.log_id, (transaction, place));
         let unreadable = replay.read_or_forget(read);
         let mut record = replay.record;
         let mut ends: Vec<Seqno> = left.state.vbuckets.iter().map(|v| v.extent.end).collect();
-        for vbucket in manifest.went_back_behind(left.state.from) {
+        for vbucket in manifest.vbuckets_rewound_after(left.state.from) {
             ends[usize::from(vbucket.0)] = Seqno(0);
             record.branches[usize::from(vbucket.0)].clear();
         }
@@ -263,11 +277,11 @@ impl Recovery<'_> {
         let mut commits = lost_commits(&record, (&ends, from), left.joint);
         add_unreadable(&mut commits, &unreadable);
         let kept = (0..).map(VbucketId).zip(&ends);
-        kept.for_each(|(vbucket, end)| record.commits.go_back(vbucket, *end));
+        kept.for_each(|(vbucket, end)| record.commits.remove_lost_commits(vbucket, *end));
         let before = covered.max(from);
         let beyond =
             |(vbucket, after): (VbucketId, &Seqno)| DeadVersions { vbucket, before, after: *after };
-        table.kill(&(0..).map(VbucketId).zip(&ends).map(beyond).collect::<Vec<_>>());
+        table.add_dead_versions(&(0..).map(VbucketId).zip(&ends).map(beyond).collect::<Vec<_>>());
         Ok(BucketRest { record, table, ends, seen: left.seen, commits })
     }
 }

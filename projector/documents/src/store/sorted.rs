@@ -1,8 +1,10 @@
-//! Documents that are added without being in the log ([`crate::table`], `sorted`).
+//! Adds files of documents that are not in the log ([`crate::table`], `sorted`), for loads of
+//! large data sets.
 //!
-//! For each piece of such documents the log gets an empty group, which reserves their place: after
-//! all earlier events, and before all later ones. The piece is valid once the checkpoint names its
-//! fragment. A crash before leaves the empty group, and a file that the next opening removes.
+//! For each file the log gets an empty group, which reserves the place of the documents in the
+//! order of events: after all earlier events, and before all later ones. The documents are valid
+//! once the checkpoint names the file as a fragment. A crash before that leaves the empty group,
+//! and a file that the next opening removes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +17,8 @@ use super::bucket_store::BucketStore;
 use crate::document_store::{AddSorted, DocumentRef};
 use crate::table::SortedRows;
 
-/// Written documents whose file is removed unless they are added.
+/// A file of documents that was written and not added to its bucket. The file is removed if this
+/// value is dropped before.
 struct TemporaryDocuments {
     bucket: Arc<BucketStore>,
     rows: Option<SortedRows>,
@@ -30,7 +33,7 @@ impl Drop for TemporaryDocuments {
 }
 
 impl BucketStore {
-    /// Writes sorted documents to a file; returns the function that adds them.
+    /// Writes sorted documents to a file. Returns the function that adds the file to the bucket.
     pub fn write_sorted<'d>(
         self: &Arc<Self>,
         documents: &mut dyn ExactSizeIterator<Item = DocumentRef<'d>>,
@@ -45,21 +48,21 @@ impl BucketStore {
         }))
     }
 
-    /// Ends a load of documents that are not in the log, so that merges continue.
+    /// Ends a load of documents that are not in the log, so that merges run again.
     pub fn end_load(&self) {
         self.is_loading.store(false, Ordering::Relaxed);
     }
 
-    /// Adds rows to the table. Empties `rows` once the table is responsible for the removal of
-    /// their file after a failure.
+    /// Adds a file of documents to the table. Sets `rows` to `None` once the table is responsible
+    /// for removing the file after a failure.
     fn add_sorted(&self, rows: &mut Option<SortedRows>) -> Result<()> {
         let _one_at_a_time = lock(&self.flushing);
         let mut this = self.changes()?;
         // Fragments come before all that is in memory.
         self.flush_now()?;
         let place = self.change(&mut this, None, |group| group.documents(VbucketId(0), &[]))?;
-        self.table.reach(place.end);
-        self.complete(&mut this);
+        self.table.record_reached(place.end);
+        self.end_change(&mut this);
         let shown = self.shown_state()?;
         let Some(rows) = rows.take() else { return Ok(()) };
         let change = self.table.prepare_sorted(rows, place.start, place.end)?;

@@ -1,11 +1,11 @@
-//! The manifest of a source: the buckets that it must have, and the length of each log. The
-//! manifest is separate from logs and tables, so that a log which ends too early can be
-//! distinguished from one that was never longer.
+//! The manifest of a source, which is the document store of a projector. The manifest lists the
+//! buckets that must exist, and the length of each log. It is separate from the logs and tables,
+//! so that a log that has lost its end can be distinguished from one that was never longer.
 //!
 //! Each bucket has its own directory, under a number that is never reused. The manifest names a
 //! directory before it is made and until it is removed:
 //!
-//! | named in | a directory at the start |
+//! | named in | meaning for a directory that is found at the start |
 //! |---|---|
 //! | `making` | is left of a crash while a bucket was made: it is removed |
 //! | `buckets` | has the bucket |
@@ -28,19 +28,19 @@ use super::paired_file::{FileKind, PairedFile};
 use crate::document_store::KnownLoss;
 use crate::record::StoredId;
 
-/// The name and kind of the manifest's file.
+/// The name and the kind of the file with a manifest.
 pub const SOURCE_FILE: (&str, FileKind) = ("source", FileKind::Source);
 
-/// The contents of a source's manifest.
+/// The contents of the manifest of a source (the document store of a projector).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SourceManifest {
-    /// The `cas` of the newest applied catalog.
+    /// The version number (`cas`) of the newest applied catalog.
     pub catalog_cas: u64,
     /// The number that the next new directory gets.
     pub next_directory: u64,
     /// The random ids of buckets.
     pub unique_ids: BTreeMap<BucketId, StoredId>,
-    /// The losses of buckets that the coordinators have reported.
+    /// The losses of buckets' data that the coordinators have reported.
     pub losses: BTreeMap<BucketId, KnownLoss>,
     /// The stored buckets.
     pub buckets: BTreeMap<BucketId, BucketEntry>,
@@ -48,22 +48,23 @@ pub struct SourceManifest {
     pub making: BTreeSet<u64>,
     /// Numbers of directories that are being removed.
     pub removing: BTreeSet<u64>,
-    /// Damaged directories of buckets that were recreated in others.
+    /// Damaged directories of buckets that were recreated in other directories.
     pub given_up: BTreeMap<u64, GivenUp>,
 }
 
-/// The reason for which a damaged directory was given up, which decides when it is removed.
+/// The reason why a damaged directory was given up, which determines when it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GivenUp {
-    /// An operator made the bucket again from its remaining data, or gave it up; or the bucket was
-    /// recreated from another copy that lacks data of this one. An operator removes the directory.
+    /// The directory remains until an operator removes it. Either an operator made the bucket
+    /// again from its remaining data, or gave it up; or the bucket was recreated from another
+    /// copy, which lacks data of this one.
     ByOperator,
-    /// This bucket is recreated from a complete copy on another projector. The directory is removed
-    /// when the new copy is complete.
+    /// The bucket with this number was recreated, and is filled from a complete copy on another
+    /// projector. The directory is removed when the new copy is complete.
     ForCopy(BucketId),
 }
 
-/// A bucket in the manifest of a source.
+/// The entry of a bucket in the manifest of a source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BucketEntry {
     /// The number of the bucket's directory.
@@ -77,12 +78,12 @@ pub struct BucketEntry {
     pub positions: Cut,
 }
 
-/// The path of a bucket's directory.
+/// Returns the path of the bucket directory with this number.
 pub fn directory_path(dir: &Path, number: u64) -> PathBuf {
     dir.join("buckets").join(format!("{number:08}"))
 }
 
-/// Returns the paths of the buckets' directories below a data directory.
+/// Returns the paths of all bucket directories below a data directory.
 fn directories(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<PathBuf>> {
     let above = dir.join("buckets");
     if !fs.exists(&above) {
@@ -93,14 +94,16 @@ fn directories(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<PathBuf>> {
 }
 
 impl SourceManifest {
-    /// Returns true if a directory is left over from a crash.
-    fn is_left(&self, path: &Path) -> bool {
+    /// Returns true if a crash has left the directory: the manifest names it as being made or
+    /// removed.
+    fn is_leftover(&self, path: &Path) -> bool {
         let number = number_of(path);
         number
             .is_some_and(|number| self.making.contains(&number) || self.removing.contains(&number))
     }
 
-    /// The damaged directories of recreated buckets, with their buckets.
+    /// Returns the damaged directories that are removed when the new copies of their buckets are
+    /// complete, with these buckets.
     pub fn replaced(&self) -> impl Iterator<Item = (u64, BucketId)> + '_ {
         self.given_up.iter().filter_map(|(directory, why)| match why {
             GivenUp::ForCopy(bucket) => Some((*directory, *bucket)),
@@ -108,8 +111,8 @@ impl SourceManifest {
         })
     }
 
-    /// Marks the damaged directories of buckets for removal, when their new copies are complete or the buckets were
-    /// dropped.
+    /// Marks the damaged directories of recreated buckets for removal, because the new copies are
+    /// complete or the buckets were dropped.
     pub fn remove_replaced(&mut self, buckets: &[BucketId]) {
         let of = |(_, bucket): &(u64, BucketId)| buckets.contains(bucket);
         let gone: Vec<u64> = self.replaced().filter(of).map(|(directory, _)| directory).collect();
@@ -117,8 +120,8 @@ impl SourceManifest {
         self.removing.extend(gone);
     }
 
-    /// Gives up the damaged directories of a bucket, the present one and earlier ones, until the
-    /// operator removes them.
+    /// Gives up all damaged directories of a bucket, the present one (`directory`) and earlier
+    /// ones. They remain until an operator removes them.
     pub fn give_up_by_operator(&mut self, bucket: BucketId, directory: u64) {
         let earlier = self.replaced().filter(|(_, of)| *of == bucket);
         let given_up: Vec<u64> = earlier.map(|(earlier, _)| earlier).chain([directory]).collect();
@@ -143,25 +146,25 @@ pub fn unknown_directories(
     manifest: &SourceManifest,
 ) -> Result<Vec<PathBuf>> {
     let mut found = directories(fs, dir)?;
-    found.retain(|path| !manifest.is_left(path) && !manifest.has(path));
+    found.retain(|path| !manifest.is_leftover(path) && !manifest.has(path));
     Ok(found)
 }
 
-/// Returns the directories that a crash during the creation or removal of a bucket has left; the
-/// next opening removes them.
+/// Returns the directories that a crash has left while a bucket was created or removed. The next
+/// opening removes them.
 pub fn left_directories(
     fs: &dyn FileSystem,
     dir: &Path,
     manifest: &SourceManifest,
 ) -> Result<Vec<PathBuf>> {
     let mut found = directories(fs, dir)?;
-    found.retain(|path| manifest.is_left(path));
+    found.retain(|path| manifest.is_leftover(path));
     Ok(found)
 }
 
-/// Removes directories that a crash has left; an error for directories that the manifest does not
-/// name.
-pub fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &SourceManifest) -> Result<()> {
+/// Removes the directories that a crash has left. An error if there is a directory that the
+/// manifest does not name.
+pub fn remove_leftovers(fs: &dyn FileSystem, dir: &Path, manifest: &SourceManifest) -> Result<()> {
     if let Some(path) = unknown_directories(fs, dir, manifest)?.first() {
         let what = format!(
             "{} is not in the manifest of the source, which is an older copy or lost",
@@ -174,8 +177,9 @@ pub fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &SourceManifest) -> Res
     left_directories(fs, dir, manifest)?.iter().try_for_each(|path| remove(fs, dir, path))
 }
 
-/// Removes a bucket's directory with its contents. A missing directory is no error. The removal is
-/// made durable in any case, because the caller then removes the directory from the manifest.
+/// Removes the directory `path` of a bucket with its contents. A missing directory is not an
+/// error. The removal is made durable in any case, because the caller then removes the directory
+/// from the manifest.
 pub fn remove(fs: &dyn FileSystem, dir: &Path, path: &Path) -> Result<()> {
     let above = dir.join("buckets");
     if !fs.exists(&above) {
@@ -186,13 +190,13 @@ pub fn remove(fs: &dyn FileSystem, dir: &Path, path: &Path) -> Result<()> {
     removed.map_err(|error| Error::from(error).context(format!("removing {}", path.display())))
 }
 
-/// Opens the manifest of a data directory, or begins one in an empty directory.
+/// Opens the manifest of a data directory, or creates one if the directory is empty.
 pub fn open(fs: &dyn FileSystem, dir: &Path) -> Result<(PairedFile, SourceManifest)> {
     let (mut file, found) = PairedFile::open(fs, dir, SOURCE_FILE)?;
     let is_new = found.is_none();
     let manifest = found.unwrap_or_default();
     // Without a manifest, each directory of a bucket is unknown.
-    settle(fs, dir, &manifest)?;
+    remove_leftovers(fs, dir, &manifest)?;
     if is_new {
         file.write(fs, &manifest)?;
     }
@@ -234,13 +238,13 @@ mod tests {
     #[test]
     fn a_start_removes_what_a_crash_has_left() {
         let fs = world();
-        settle(&fs, Path::new(DIR), &manifest()).expect("settled");
+        remove_leftovers(&fs, Path::new(DIR), &manifest()).expect("settled");
         let left = [1, 2, 3, 4].map(|n| fs.exists(&directory_path(Path::new(DIR), n)));
         assert_eq!(left, [true, false, false, true]);
     }
 
     #[test]
-    fn a_removal_is_durable_when_it_is_told() {
+    fn a_finished_removal_is_durable() {
         for failed in 1..=4 {
             let (fs, path) = (world(), directory_path(Path::new(DIR), 2));
             fs.fail_at(fs.operations() + failed);
@@ -259,7 +263,8 @@ mod tests {
         let mut older = manifest();
         older.buckets.remove(&BucketId(9));
         for known in [older, SourceManifest::default()] {
-            let error = settle(&fs, Path::new(DIR), &known).expect_err("an unknown directory");
+            let error =
+                remove_leftovers(&fs, Path::new(DIR), &known).expect_err("an unknown directory");
             assert_eq!(error.code, ErrorCode::Corrupt);
             assert!(error.message.contains("/data/buckets/0000000"), "{error}");
             assert!(fs.exists(&directory_path(Path::new(DIR), 4)), "it is still there");

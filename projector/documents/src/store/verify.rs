@@ -1,11 +1,11 @@
-//! Offline check of a projector's data directory: `sextant verify`. The check changes no file.
+//! Checks a projector's data directory offline, for `sextant verify`. The check changes no file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proto::Result;
 use proto::env::{Env, FileSystem, check_version};
-use storage::log::{Lsn, scan, segment_bases, segment_path};
+use storage::log::{Lsn, scan_segment, segment_bases, segment_path};
 use storage::verify::{Remark, Report};
 
 use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
@@ -17,7 +17,7 @@ use super::source_manifest::{
 use crate::change_log::{self, LogState, PreparedPlaces, read_prepared};
 use crate::table;
 
-/// Returns true if a directory has the document store of a projector.
+/// Returns true if a directory is the data directory of a projector.
 pub fn is_data_dir(env: &Env, dir: &Path) -> bool {
     ["source.1", "source.2", "buckets"].iter().any(|name| env.fs.exists(&dir.join(name)))
 }
@@ -28,7 +28,8 @@ pub fn check_format(env: &Env, dir: &Path) -> Result<()> {
     check_version(&*env.fs, dir, VERSION, true)
 }
 
-/// Checks all files of a projector's directory: the manifest of the source, and checkpoint, change log and fragments of each bucket.
+/// Checks all files of a projector's directory: the manifest of the source, and for each bucket
+/// the checkpoint, the change log and the fragments.
 pub fn verify(env: &Env, dir: &Path) -> Report {
     let mut check = Check { fs: &env.fs, report: Report::default() };
     let manifest: Option<SourceManifest> = check.paired(dir, SOURCE_FILE);
@@ -66,7 +67,7 @@ impl Check<'_> {
         self.report.notes.push(Remark { path, message });
     }
 
-    /// Reads a paired file; each missing or damaged copy is a finding.
+    /// Reads a paired file, and reports each missing or damaged copy as a finding.
     fn paired<T: Contents>(
         &mut self,
         dir: &Path,
@@ -96,11 +97,12 @@ impl Check<'_> {
         self.report.rows += table.fragments().iter().map(|one| one.versions).sum::<u64>();
         self.report.bytes += table.fragments().iter().map(|one| one.bytes).sum::<u64>();
         self.report.findings.extend(table::verify(self.fs, dir, &table));
-        let unnamed = table::unnamed(&**self.fs, dir, &table);
+        let unnamed = table::unnamed_fragments(&**self.fs, dir, &table);
         unnamed.into_iter().for_each(|path| self.leftover(path));
     }
 
-    /// Reads the changes of prepared transactions from their places in the log, as the next start does.
+    /// Reads the changes of prepared transactions from their places in the log, as the next start
+    /// does.
     fn prepared(&mut self, dir: &Path, entry: &BucketEntry, places: &PreparedPlaces) {
         for (transaction, place) in places.iter() {
             let read = read_prepared(&**self.fs, dir, entry.log_id, (transaction, place));
@@ -136,7 +138,7 @@ impl Check<'_> {
 /// Returns the LSN of the end of the last segment of a log.
 fn end_of(fs: &dyn FileSystem, dir: &Path) -> Result<Lsn> {
     match segment_bases(fs, dir)?.last() {
-        Some(last) => Ok(scan(fs, &segment_path(dir, *last), &mut |_, _| ())?.end),
+        Some(last) => Ok(scan_segment(fs, &segment_path(dir, *last), &mut |_, _| ())?.end),
         None => Ok(0),
     }
 }

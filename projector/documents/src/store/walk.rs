@@ -1,4 +1,4 @@
-//! A walk over the documents of a bucket, as the contract of stores requires it.
+//! A walk over the documents of a bucket, as an implementation of [`DocumentSnapshot`].
 
 use std::sync::Arc;
 
@@ -8,23 +8,25 @@ use super::bucket_store::BucketStore;
 use crate::document_store::{DocumentSnapshot, StoredDocument};
 use crate::table::{DocumentWalk, TableMoment};
 
-/// All documents of a bucket at one moment. The table is walked only from the first chunk on, since
-/// the bucket's writer waits for the caller that fixes the moment.
+/// All documents of a bucket as of one moment. The moment is fixed quickly, because the bucket's
+/// writer waits for that. The walk over the table begins only with the first chunk.
 #[derive(Clone)]
 pub struct StoreWalk {
     bucket: Arc<BucketStore>,
     after: Option<String>,
     documents_about: u64,
-    /// The moment to walk; `None` once the first chunk was read.
+    /// The contents of the table at the moment of the snapshot; `None` once the first chunk was
+    /// requested.
     moment: Option<TableMoment>,
-    /// The walk, or the error of its beginning; valid once the first chunk was requested.
+    /// The walk, or the error with which it could not begin; meaningful once the first chunk was
+    /// requested.
     walk: Result<DocumentWalk>,
 }
 
 impl StoreWalk {
-    /// Fixes the present documents after an id.
+    /// Creates a snapshot of the present documents whose ids follow `after`.
     pub fn new(bucket: Arc<BucketStore>, after: Option<&str>) -> Self {
-        let moment = bucket.table.moment();
+        let moment = bucket.table.fix_moment();
         Self {
             after: after.map(str::to_owned),
             documents_about: moment.documents_about(),

@@ -3,24 +3,24 @@
 //! 1. A change is *prepared*: its rows are written to a new file, and the file and its name are
 //!    synced. This takes long, and other operations continue meanwhile.
 //! 2. It is *installed*: the new manifest is computed, the caller writes it durably, the tables
-//!    change for all readers, and the files that the manifest no longer names are deleted. Readers
-//!    that use them can continue.
+//!    change for all readers, and the files that the manifest no longer names are deleted.
+//!    Readers that still use these files can continue.
 //!
-//! A crash between the steps leaves a file that no manifest names; the next opening removes it. If
-//! the caller fails to write the manifest, either the old or the new one may be on disk. So the new
-//! file and the old ones are kept until a later manifest is written, which does not name the new
-//! file.
+//! A crash between the steps leaves a file that no manifest names; the next opening removes it.
+//! If the write of the manifest fails, either the old or the new manifest may be on disk. So all
+//! files that one of them names are kept until a later manifest is written, which does not name
+//! the new file.
 //!
 //! One flush and one merge can be in progress at a time. A flush adds a fragment at the end, a
-//! merge replaces neighbours. So the two do not conflict. Manifests are written one after another,
-//! each with all earlier installed changes.
+//! merge replaces neighbours. So the two do not conflict. Manifests are written one after
+//! another, each with all earlier installed changes.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use proto::Result;
 use proto::lock::lock;
-use storage::layers::{FRAGMENTS_MIN, choose};
+use storage::layers::{FRAGMENTS_MIN, choose_node};
 
 use crate::table::dead::DeadList;
 use crate::table::document_table::DocumentTable;
@@ -30,26 +30,28 @@ use crate::table::rewrite::Rewrite;
 use crate::table::runs::sources;
 use crate::table::tables::{FragmentTable, Tables};
 
-/// Number of rewinds in the dead list above which flushes and rewrites remove entries. Each read of
-/// a document checks all entries of its vbucket.
+/// The number of rewinds in the dead list above which flushes and rewrites remove entries of the
+/// list. Each read of a document checks all entries of its vbucket.
 const REWINDS_MAX: usize = 64;
 
-/// A prepared change of the fragments. A drop without an installation leaves the table unchanged.
+/// A prepared change of the fragments: a flush or a merge. If this value is dropped without being
+/// installed, the table is unchanged.
 #[derive(Debug)]
 #[must_use = "a change counts when it is installed"]
 pub struct TableChange<'a> {
     pub(super) table: &'a DocumentTable,
     pub(super) kind: ChangeKind,
     pub(super) written: Option<Arc<FragmentTable>>,
-    /// True if a manifest on disk may name the new file.
+    /// True if a manifest on disk may name the change's new file.
     pub(super) may_be_named: bool,
 }
 
+/// The kinds of changes of the fragments.
 #[derive(Debug)]
 pub(super) enum ChangeKind {
-    /// The runs before the place `covered` become a fragment.
+    /// A flush: the runs in memory with places before `covered` become a fragment.
     Flush { covered: u64 },
-    /// Merges neighbouring fragments into one.
+    /// A merge of neighbouring fragments, which have these files, into one.
     Merge { files: Vec<u64> },
 }
 
@@ -75,8 +77,9 @@ impl ChangeKind {
 }
 
 impl TableChange<'_> {
-    /// Installs the change. `write_manifest` writes the manifest durably and must not change the
-    /// table. After an error the change is not in memory; on disk it may be.
+    /// Installs the change, so that all readers use the new fragment. `write_manifest` must write
+    /// the manifest durably, and must not change the table. After an error the table in memory is
+    /// unchanged, but the manifest on disk may have the change.
     pub fn install(
         mut self,
         write_manifest: impl FnOnce(&TableManifest) -> Result<()>,
@@ -107,7 +110,8 @@ impl TableChange<'_> {
         Ok(())
     }
 
-    /// Returns the size of the new file in bytes; 0 if no row was left.
+    /// Returns the size of the new file in bytes; 0 if no rows were left, so that there is no new
+    /// file.
     pub fn bytes(&self) -> u64 {
         self.written.as_ref().map_or(0, |written| written.entry.bytes)
     }
@@ -127,8 +131,8 @@ impl Drop for TableChange<'_> {
 }
 
 impl DocumentTable {
-    /// Returns true if a flush is due: memory is full, or the dead list is long because of versions
-    /// in memory.
+    /// Returns true if a flush is needed: the memory is full, or the dead list is long because of
+    /// versions in memory.
     pub fn needs_flush(&self) -> bool {
         let state = self.state.read();
         let is_full = state.memory_bytes() >= self.options.memtable_bytes;
@@ -137,9 +141,9 @@ impl DocumentTable {
             && (is_full || overdue.is_some_and(|up_to| up_to > state.tables.covered))
     }
 
-    /// Prepares a flush of all versions in memory; `None` if there are none, or if another flush is
-    /// in progress. `retention` is called after the versions to flush are fixed, so that it is
-    /// never too new for one of them.
+    /// Prepares a flush of all versions in memory; `None` if there are none, or if another flush
+    /// is in progress. `retention` returns which versions may still be read. It is called after
+    /// the versions to flush are fixed, so that it is never too new for one of them.
     pub fn prepare_flush(
         &self,
         retention: impl FnOnce() -> Retention,
@@ -175,21 +179,23 @@ impl DocumentTable {
         Ok(Some(change))
     }
 
-    /// Returns the rules for the versions that a rewrite may drop. The floors are read first. A
-    /// floor may be newer than a rewind: the versions that the rewind removed must then be in the
-    /// dead list, or they would hide older versions that are valid again.
+    /// Returns what determines the versions that a rewrite may drop: the floors of the vbuckets,
+    /// and the dead list. The floors are read first. A floor may be newer than a rewind. The
+    /// versions that the rewind has removed must then be in the dead list, or they would hide
+    /// older versions that are valid again.
     fn rules(&self, retention: impl FnOnce() -> Retention) -> (Retention, Arc<DeadList>) {
         let retention = retention();
         (retention, Arc::clone(&self.state.read().tables.dead))
     }
 
-    /// True if a merge is due: one that reduces the cost of reads, or one that clears the dead list.
+    /// Returns true if a merge is needed, because it makes reads cheaper or clears the dead list.
     pub fn needs_merge(&self) -> bool {
         let state = self.state.read();
         !state.is_merging && choose_fragments(&state.tables).is_some()
     }
 
-    /// Prepares a merge of fragments; `None` if none is due, or if another merge is in progress. `retention` is called after the
+    /// Prepares a merge of fragments; `None` if none is needed, or if another merge is in
+    /// progress. `retention` returns which versions may still be read. It is called after the
     /// versions to merge are fixed.
     pub fn prepare_merge(
         &self,
@@ -198,8 +204,8 @@ impl DocumentTable {
         self.prepare_merge_of(choose_fragments, retention)
     }
 
-    /// Prepares a merge of all fragments into one; `None` if there are fewer than two fragments and no dead versions, or if another merge
-    /// is in progress.
+    /// Prepares a merge of all fragments into one. `None` if there are fewer than two fragments
+    /// and no dead (invalid) versions, or if another merge is in progress.
     pub fn prepare_full_merge(
         &self,
         retention: impl FnOnce() -> Retention,
@@ -212,7 +218,7 @@ impl DocumentTable {
         self.prepare_merge_of(choose, retention)
     }
 
-    /// Prepares a merge of the fragments that `choose` names.
+    /// Prepares a merge of the fragments that `choose` selects.
     pub(super) fn prepare_merge_of(
         &self,
         choose: impl FnOnce(&Tables) -> Option<Range<usize>>,
@@ -247,8 +253,8 @@ impl DocumentTable {
     }
 }
 
-/// Returns the place of the newest rewind whose entries should have been removed from the dead
-/// list; `None` if the list is short.
+/// Returns the place of the newest rewind whose entries should be removed from the dead list;
+/// `None` if the list is short.
 fn overdue(dead: &DeadList) -> Option<u64> {
     if dead.len() <= REWINDS_MAX {
         return None;
@@ -258,18 +264,19 @@ fn overdue(dead: &DeadList) -> Option<u64> {
     places.into_iter().nth(count)
 }
 
-/// Chooses neighbouring fragments to merge: the oldest one that keeps overdue entries in the dead
-/// list, or a range whose merge is worthwhile; `None` if there is neither.
+/// Chooses neighbouring fragments to merge. The oldest fragment that keeps overdue entries in the
+/// dead list is chosen first, otherwise a range whose merge is worthwhile; `None` if there is
+/// neither.
 fn choose_fragments(tables: &Tables) -> Option<Range<usize>> {
     if let Some(up_to) = overdue(&tables.dead) {
         let is_dirty = |fragment: &Arc<FragmentTable>| {
             let mut entries = tables.dead.entries().filter(|entry| entry.before <= up_to);
-            entries.any(|entry| fragment.may_hold(entry))
+            entries.any(|entry| fragment.may_have_dead_of(entry))
         };
         if let Some(at) = tables.fragments.iter().position(is_dirty) {
             return Some(at..at + 1);
         }
     }
     let bytes: Vec<u64> = tables.fragments.iter().map(|fragment| fragment.entry.bytes).collect();
-    choose(&bytes, FRAGMENTS_MIN, u64::MAX)
+    choose_node(&bytes, FRAGMENTS_MIN, u64::MAX)
 }

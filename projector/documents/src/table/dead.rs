@@ -1,6 +1,7 @@
-//! Versions that a rewind or a removal of a vbucket has made invalid.
+//! The *dead list*: versions of documents that a rewind or a removal of a vbucket has made
+//! invalid.
 //!
-//! A rewind does not touch rows. It adds an entry to the *dead list*, and every read skips the
+//! A rewind does not change rows. It adds an entry to the dead list, and every read skips the
 //! versions that an entry selects. A merge removes them permanently. An entry is removed from the
 //! list when neither memory nor a fragment can contain such a version any more. For that purpose
 //! each entry has a *number*, and each fragment has the number up to which it was *cleaned*.
@@ -13,24 +14,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use proto::model::ids::{Seqno, VbucketId};
 use serde::{Deserialize, Serialize};
 
-/// Dead versions of a vbucket: those before a place with a seqno above a limit.
+/// A set of invalid versions of a vbucket: those before a place whose seqno is larger than a
+/// limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadVersions {
     /// The vbucket of the versions.
     pub vbucket: VbucketId,
-    /// Place of the rewind: all dead versions are before it.
+    /// The place of the rewind in the order of versions: all invalid versions are before it.
     pub before: u64,
-    /// The seqno to which the vbucket was rewound: all dead versions have a larger seqno. 0 if the
-    /// vbucket was removed.
+    /// The seqno to which the vbucket was rewound; 0 if the vbucket was removed. All invalid
+    /// versions have a larger seqno.
     pub after: Seqno,
 }
 
-/// An entry of the dead list, without its vbucket.
+/// An entry of the dead list; its vbucket is the key in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DeadEntry {
     pub before: u64,
     pub after: Seqno,
-    /// Number of the entry, counted from 1 and never used twice.
+    /// The number of the entry, counted from 1 and never reused.
     pub number: u64,
 }
 
@@ -40,28 +42,29 @@ impl DeadEntry {
     }
 }
 
-/// The dead versions that tables may still contain.
+/// The invalid (dead) versions that the tables may still contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DeadList {
-    /// Entries by place. Since no entry covers another one, their seqnos ascend too.
+    /// The entries of each vbucket, by place. No entry covers another one, so their seqnos ascend
+    /// too.
     vbuckets: BTreeMap<VbucketId, Vec<DeadEntry>>,
     /// Number of the newest entry.
     newest: u64,
 }
 
 impl DeadList {
-    /// True if no version is dead.
+    /// Returns true if no version is dead.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.vbuckets.is_empty()
     }
 
-    /// Number of the newest entry that was ever added.
+    /// Returns the number of the newest entry that was ever added.
     pub fn newest(&self) -> u64 {
         self.newest
     }
 
-    /// Returns true if a version is dead.
+    /// Returns true if a version with this place and seqno is dead.
     #[inline]
     pub fn has(&self, vbucket: VbucketId, place: u64, seqno: Seqno) -> bool {
         if self.vbuckets.is_empty() {
@@ -73,7 +76,7 @@ impl DeadList {
         entries.get(behind).is_some_and(|entry| seqno > entry.after)
     }
 
-    /// Adds an entry, unless the list has one that covers it.
+    /// Adds an entry, unless an entry of the list already selects all its versions.
     pub fn add(&mut self, dead: &DeadVersions) {
         let entry = DeadEntry { before: dead.before, after: dead.after, number: self.newest + 1 };
         let entries = self.vbuckets.entry(dead.vbucket).or_default();
@@ -100,19 +103,20 @@ impl DeadList {
         self.vbuckets.values().flatten()
     }
 
-    /// Returns the vbuckets with a rewind or a removal after a place, ascending.
-    pub fn vbuckets_behind(&self, place: u64) -> BTreeSet<VbucketId> {
+    /// Returns the vbuckets that were rewound or removed after a place, ascending.
+    pub fn vbuckets_rewound_after(&self, place: u64) -> BTreeSet<VbucketId> {
         let is_behind = |entries: &[DeadEntry]| entries.iter().any(|entry| entry.before > place);
         let behind = self.vbuckets.iter().filter(|(_, entries)| is_behind(entries));
         behind.map(|(vbucket, _)| *vbucket).collect()
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.vbuckets.values().map(Vec::len).sum()
     }
 
-    /// Returns the places of the rewinds, ascending. Entries of one place were added together.
+    /// Returns the places of the rewinds, ascending. Entries with the same place were added
+    /// together.
     pub fn places(&self) -> BTreeSet<u64> {
         self.entries().map(|entry| entry.before).collect()
     }

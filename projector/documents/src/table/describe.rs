@@ -1,4 +1,4 @@
-//! Description of a document table: its components and their sizes.
+//! Describes a document table: its components and their sizes.
 
 use serde::Serialize;
 
@@ -24,9 +24,9 @@ pub struct TableInfo {
     pub disk_bytes: u64,
     /// Number of entries in the dead list.
     pub dead_entries: usize,
-    /// The place before which all versions are in the fragments.
+    /// The place, in the order of versions, before which the fragments have all versions.
     pub covered: u64,
-    /// The place before which all versions were added.
+    /// The place, in the order of versions, before which all versions were added to the table.
     pub reached: u64,
     /// The approximate number of documents; a replaced document may be counted twice.
     pub documents_about: u64,
@@ -54,13 +54,13 @@ impl DocumentTable {
         }
     }
 
-    /// Returns the memory of the versions that no fragment has, in bytes. The caller that adds
-    /// versions waits while it is above a bound.
+    /// Returns the memory in bytes of the versions that no fragment has. The caller that adds
+    /// versions must wait while this is above its limit.
     pub fn memory_bytes(&self) -> usize {
         self.state.read().memory_bytes()
     }
 
-    /// Returns the place before which all versions are in the fragments.
+    /// Returns the place, in the order of versions, before which the fragments have all versions.
     pub fn covered(&self) -> u64 {
         self.state.read().tables.covered
     }

@@ -1,4 +1,4 @@
-//! The document table: its components, the addition of versions, and reads of single documents.
+//! The document table of a bucket: adds versions of documents, and reads single documents.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use storage::fragment::{BlobStore, FileBlobs};
 
 use crate::table::dead::DeadVersions;
 use crate::table::files;
-use crate::table::lookup::{Answer, DocumentQuery};
+use crate::table::lookup::{DocumentQuery, FoundVersion};
 use crate::table::manifest::TableManifest;
 use crate::table::memory::{Memtable, Run};
 use crate::table::options::TableOptions;
@@ -19,41 +19,41 @@ use crate::table::tables::Tables;
 use crate::table::version::{StoredVersion, VersionRef, joined};
 use crate::table::yielding_lock::YieldingLock;
 
-/// Number of versions whose hash entries are prefetched together.
+/// The number of versions whose entries in the hash table are prefetched together.
 const BATCH: usize = 32;
-/// A batch is large if it has at least the memory for a flush divided by this number. Groups of
-/// many small writes are much smaller.
+/// A batch is large if its size is at least that of a full memtable divided by this number.
+/// Groups of many small writes are much smaller.
 const LARGE_PART: usize = 4;
 /// The approximate bytes of a version in memory, without its id and document.
 const VERSION_BYTES: usize = 64;
 
 /// The documents of one bucket by id.
 ///
-/// All calls block the thread. One thread adds versions and dead versions (`apply`, `kill`,
-/// `reach`), in the order of the change log; any number of threads read, and any thread may flush
-/// and merge.
+/// All calls block the thread. One thread adds versions (`apply`, `reach`) and makes versions
+/// invalid (`kill`), in the order of the change log; any number of threads read, and any thread
+/// may flush and merge.
 pub struct DocumentTable {
     pub(super) blobs: FileBlobs,
     pub(super) options: TableOptions,
     pub(super) vbuckets: u16,
     pub(super) state: YieldingLock<State>,
-    /// Locked while a manifest is written and installed, so that each manifest is derived from the
-    /// previous one. Contains the files that only a manifest names whose write has failed: that
-    /// manifest may be on disk until the next one is written.
+    /// Locked while a manifest is written and installed, so that each manifest is derived from
+    /// the previous one. Contains files that are named only by a manifest whose write has failed:
+    /// that manifest may be on disk until the next one is written.
     pub(super) publication: Mutex<Vec<u64>>,
 }
 
-/// The mutable state. It is locked for short times only: never during a sort, a merge or an access
-/// to a file.
+/// The parts of a table that change. They are locked for short times only: never during a sort, a
+/// merge or an access to a file.
 #[derive(Debug)]
 pub(super) struct State {
     pub memtable: Memtable,
     pub tables: Arc<Tables>,
-    /// The smallest place that the next version may have.
+    /// The smallest place, in the order of versions, that the next version may have.
     pub next_place: u64,
     /// The id that the next file gets.
     pub next_file: u64,
-    /// The place before which runs are being flushed; `None` if no flush is in progress.
+    /// The place before which versions are being flushed; `None` if no flush is in progress.
     pub flushing: Option<u64>,
     /// True while a merge of fragments is in progress.
     pub is_merging: bool,
@@ -62,25 +62,26 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Converts the memtable into a run.
+    /// Converts the memtable into a run, a set of versions in memory that does not change any
+    /// more.
     pub fn freeze(&mut self) {
         if let Some(run) = Run::freeze(std::mem::take(&mut self.memtable)) {
             self.change_tables(|tables| tables.runs.push(run));
         }
     }
 
-    /// Replaces the tables for all later readers by changed ones.
+    /// Replaces the tables by changed ones, for all readers that begin later.
     pub fn change_tables(&mut self, change: impl FnOnce(&mut Tables)) {
         change(Arc::make_mut(&mut self.tables));
         debug_assert!(self.tables.are_in_order(), "{:?}", self.tables);
     }
 
-    /// True if the fragments have all versions.
+    /// Returns true if the fragments on disk have all versions.
     pub fn has_all_on_disk(&self) -> bool {
         self.memtable.places().is_none() && self.tables.runs.is_empty()
     }
 
-    /// Returns the memory of the versions that no fragment has, in bytes.
+    /// Returns the memory in bytes of the versions that no fragment has.
     pub fn memory_bytes(&self) -> usize {
         let runs: usize = self.tables.runs.iter().map(Run::memory_bytes).sum();
         self.memtable.memory_bytes() + runs
@@ -114,12 +115,13 @@ impl State {
     }
 }
 
-/// Runs of a large batch that are not in the table yet.
+/// The sorted runs of a large batch of versions, before they are added to the table.
 pub struct MadeRuns(Vec<Run>);
 
 impl DocumentTable {
-    /// Opens the table that a manifest describes, in its own directory. The caller then adds all versions from [`TableManifest::covered`]
-    /// on. Files that the manifest does not name are removed. A missing or damaged file is an error that names it.
+    /// Opens the table that a manifest describes, in its own directory. The caller then adds all
+    /// versions from [`TableManifest::covered`] on. Files that the manifest does not name are
+    /// removed. A missing or damaged file is an error that names it.
     pub fn open(
         fs: &Arc<dyn FileSystem>,
         dir: &Path,
@@ -143,12 +145,12 @@ impl DocumentTable {
         Ok(Self { blobs, options, vbuckets, state, publication })
     }
 
-    /// Adds versions, all or none; readers see all of them at once. Their places must ascend, and
-    /// be larger than all earlier ones.
+    /// Adds versions: all of them, or none after an error. Readers see all of them at once. Their
+    /// places must ascend, and be larger than those of all earlier versions.
     pub fn apply(&self, versions: &[VersionRef<'_>]) -> Result<()> {
         let Some(last) = versions.last() else { return Ok(()) };
         if self.is_large(versions) {
-            return self.add_made(self.make(versions));
+            return self.add_made_runs(self.make_runs(versions));
         }
         let hashes: Vec<u64> = versions.iter().map(|version| hash_id(version.id)).collect();
         let mut state = self.state.write();
@@ -170,16 +172,16 @@ impl DocumentTable {
         self.are_large(sizes)
     }
 
-    /// Returns true if versions with ids and documents of these lengths should be added in separate
-    /// runs.
+    /// Returns true if a batch of versions, whose ids and documents have these lengths, is so
+    /// large that it should be added as separate runs.
     pub fn are_large(&self, sizes: impl Iterator<Item = (usize, usize)>) -> bool {
         let bytes = sizes.map(|(id, document)| VERSION_BYTES + id + document);
         bytes.sum::<usize>() >= self.options.memtable_bytes / LARGE_PART
     }
 
-    /// Builds runs of the versions of a large batch, which [`Self::add_made`] adds. Readers do not
-    /// wait meanwhile.
-    pub fn make(&self, versions: &[VersionRef<'_>]) -> MadeRuns {
+    /// Builds sorted runs of the versions of a large batch, which [`Self::add_made_runs`] then adds.
+    /// Readers do not wait for this.
+    pub fn make_runs(&self, versions: &[VersionRef<'_>]) -> MadeRuns {
         let hashes: Vec<u64> = versions.iter().map(|version| hash_id(version.id)).collect();
         let (mut memtable, mut runs) = (Memtable::default(), Vec::new());
         put_all(&mut memtable, (versions, &hashes), &mut runs);
@@ -187,9 +189,9 @@ impl DocumentTable {
         MadeRuns(runs)
     }
 
-    /// Adds the runs of [`Self::make`], all or none. Their places must be larger than all earlier
-    /// ones.
-    pub fn add_made(&self, made: MadeRuns) -> Result<()> {
+    /// Adds the runs that [`Self::make_runs`] has built: all of them, or none after an error. Their
+    /// places must be larger than those of all earlier versions.
+    pub fn add_made_runs(&self, made: MadeRuns) -> Result<()> {
         let MadeRuns(mut runs) = made;
         let Some(last) = runs.last().map(|run| run.places.last) else { return Ok(()) };
         let mut state = self.state.write();
@@ -200,9 +202,9 @@ impl DocumentTable {
         Ok(())
     }
 
-    /// Makes versions dead, all of the list at once. The places of later versions must be at or
-    /// after those of the list. A repeated call has no further effect.
-    pub fn kill(&self, dead: &[DeadVersions]) {
+    /// Makes versions dead (invalid), all sets of the list at once. Versions that are added later
+    /// must have places at or after those of the list. A repeated call has no further effect.
+    pub fn add_dead_versions(&self, dead: &[DeadVersions]) {
         let mut state = self.state.write();
         state.change_tables(|tables| {
             let list = Arc::make_mut(&mut tables.dead);
@@ -212,24 +214,24 @@ impl DocumentTable {
         state.next_place = state.next_place.max(behind);
     }
 
-    /// Records that all versions before a place were added, so that a flush covers the place even
-    /// if no version has it.
-    pub fn reach(&self, place: u64) {
+    /// Records that all versions before a place were added. So a flush covers the table up to
+    /// that place, even if no version has it.
+    pub fn record_reached(&self, place: u64) {
         let mut state = self.state.write();
         state.next_place = state.next_place.max(place);
     }
 
-    /// Number of fragments.
+    /// Returns the number of fragments.
     pub fn fragments(&self) -> usize {
         self.state.read().tables.fragments.len()
     }
 
-    /// Returns the current document of an id.
+    /// Returns the current document with an id; `None` if there is none.
     pub fn get(&self, id: &str) -> Result<Option<StoredVersion>> {
         self.find(id, None, &stored)
     }
 
-    /// Returns the document of an id as of a cut: the seqno of each vbucket.
+    /// Returns the document with an id as of a cut, which has the seqno of each vbucket.
     pub fn get_at(&self, id: &str, cut: &[Seqno]) -> Result<Option<StoredVersion>> {
         self.find(id, Some(cut), &stored)
     }
@@ -240,21 +242,23 @@ impl DocumentTable {
     }
 
     /// Returns the seqno of a document's newest valid version, which may be a deletion; `None` if
-    /// there is no version. A merge may remove a deletion at or below the floor of its vbucket.
+    /// there is no version. A deletion at or below the floor of its vbucket may not be found,
+    /// because a merge may drop it.
     pub fn changed_at(&self, id: &str) -> Result<Option<Seqno>> {
-        let newest = self.answer(id, None, &|seqno, _| seqno)?;
+        let newest = self.newest_valid_version(id, None, &|seqno, _| seqno)?;
         Ok(newest.map(|answer| match answer {
-            Answer::Absent(seqno) | Answer::Present(seqno) => seqno,
+            FoundVersion::Absent(seqno) | FoundVersion::Present(seqno) => seqno,
         }))
     }
 
-    /// Returns the current documents of some ids, all at one moment: the effects of a call of [`Self::apply`] or
-    /// [`Self::kill`] are in all of them or in none. `OverLimit` if they exceed `bytes_max` together.
+    /// Returns the current documents with some ids, all as of one moment: a call of
+    /// [`Self::apply`] or [`Self::add_dead_versions`] affects all of them or none. The error is `OverLimit` if
+    /// the documents together exceed `bytes_max`.
     pub fn get_many(&self, ids: &[&str], bytes_max: usize) -> Result<Vec<Option<StoredVersion>>> {
         self.find_many(ids, None, bytes_max)
     }
 
-    /// Returns the documents of some ids as of a cut, as [`Self::get_many`] returns the current ones.
+    /// Returns the documents with some ids as of a cut; otherwise like [`Self::get_many`].
     pub fn get_many_at(
         &self,
         ids: &[&str],
@@ -288,7 +292,7 @@ impl DocumentTable {
                 *answer = limit.spend(found)?;
             }
         }
-        Ok(answers.into_iter().map(|answer| answer.and_then(Answer::present)).collect())
+        Ok(answers.into_iter().map(|answer| answer.and_then(FoundVersion::present)).collect())
     }
 
     fn find<T>(
@@ -297,16 +301,17 @@ impl DocumentTable {
         cut: Option<&[Seqno]>,
         take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
     ) -> Result<Option<T>> {
-        Ok(self.answer(id, cut, take)?.and_then(Answer::present))
+        Ok(self.newest_valid_version(id, cut, take)?.and_then(FoundVersion::present))
     }
 
-    /// Returns the newest valid version of a document; `None` if no table has one.
-    fn answer<T>(
+    /// Returns the newest valid version of a document, which may be a deletion; `None` if no
+    /// table has one.
+    fn newest_valid_version<T>(
         &self,
         id: &str,
         cut: Option<&[Seqno]>,
         take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
-    ) -> Result<Option<Answer<T>>> {
+    ) -> Result<Option<FoundVersion<T>>> {
         let wanted = DocumentQuery::new(id, self.vbuckets, cut);
         let tables = {
             let state = self.state.read();
@@ -320,8 +325,8 @@ impl DocumentTable {
     }
 }
 
-/// Puts versions into a memtable. A full memtable is frozen and added to `frozen`, and an empty one
-/// replaces it.
+/// Adds versions to a memtable. When the memtable is full, it is frozen and added to `frozen`,
+/// and an empty one replaces it.
 fn put_all(
     memtable: &mut Memtable,
     (versions, hashes): (&[VersionRef<'_>], &[u64]),
@@ -338,7 +343,7 @@ fn put_all(
     }
 }
 
-/// The number of bytes that an answer may still have.
+/// The number of bytes that the documents of an answer may still have.
 struct Limit {
     left: usize,
     bytes_max: usize,
@@ -347,9 +352,9 @@ struct Limit {
 impl Limit {
     fn spend(
         &mut self,
-        answer: Option<Answer<StoredVersion>>,
-    ) -> Result<Option<Answer<StoredVersion>>> {
-        if let Some(Answer::Present(found)) = &answer {
+        answer: Option<FoundVersion<StoredVersion>>,
+    ) -> Result<Option<FoundVersion<StoredVersion>>> {
+        if let Some(FoundVersion::Present(found)) = &answer {
             self.left = self.left.checked_sub(found.document.len()).ok_or_else(|| {
                 let what = format!("the documents have more than {} bytes", self.bytes_max);
                 Error::new(ErrorCode::OverLimit, what).with_hint("read fewer documents at once")

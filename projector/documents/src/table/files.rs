@@ -1,4 +1,4 @@
-//! The files of a document table: their opening, and the removal of unneeded files.
+//! Opens the files of a document table, and removes files that are not needed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,12 +16,14 @@ use crate::table::tables::FragmentTable;
 const DAMAGE_HINT: &str =
     "`sextant verify` lists all damage; restore the directory of the projector from a backup";
 
-/// Replaces the hint of an error about damage: the hint of a fragment's error is about indexes.
+/// Replaces the hint in an error about damage: the storage engine's hint is about indexes, and
+/// not about documents.
 pub(super) fn with_hint(error: Error) -> Error {
     if error.code == ErrorCode::Corrupt { error.with_hint(DAMAGE_HINT) } else { error }
 }
 
-/// The opened files of a table: the store, the fragments of the manifest, and the id of the next file.
+/// The opened files of a table: the file store, the fragments of the manifest, and the id of the
+/// next file.
 type OpenedFiles = (FileBlobs, Vec<Arc<FragmentTable>>, u64);
 
 /// Opens the files that a manifest names, and removes all others.
@@ -58,7 +60,7 @@ pub(super) fn open(
     Ok((blobs, fragments, behind.max(manifest.next_file)))
 }
 
-/// Opens a fragment; an error if it is not the fragment in the manifest.
+/// Opens a fragment. An error if the file is not the fragment that the manifest names.
 pub(super) fn open_fragment(
     blobs: &dyn BlobStore,
     entry: &FragmentEntry,
@@ -79,7 +81,7 @@ pub(super) fn open_fragment(
     Ok(Table::from_fragment(open))
 }
 
-/// Removes a file. Its readers can continue. A missing file is no error.
+/// Removes a file. Readers that still use it can continue. A missing file is not an error.
 pub(super) fn delete(blobs: &FileBlobs, file: u64) -> Result<()> {
     match blobs.delete(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),

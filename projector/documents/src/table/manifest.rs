@@ -1,7 +1,8 @@
-//! The manifest of a document table: its fragments, the places that they cover, and the dead
-//! versions in them.
+//! The manifest of a document table: its fragments, the places in the order of versions that they
+//! cover, and the invalid versions in them.
 //!
-//! The table returns it, and the caller writes it durably, inside the checkpoint of its bucket.
+//! The table returns its manifest to the caller, which writes it durably inside the checkpoint of
+//! the bucket.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::table::dead::DeadList;
 
-/// The number of low bits of a file number that count the files of one bucket. Each flush and each
-/// merge uses one number.
+/// The number of low bits of a file id that count the files of one table; the other bits are the
+/// number of the table. Each flush and each merge uses one file id.
 const FILES_BITS: u32 = 40;
 
-/// A fragment of a document table.
+/// The entry of a fragment in the manifest of a document table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FragmentEntry {
     /// Id of the file.
@@ -30,8 +31,8 @@ pub struct FragmentEntry {
     pub documents: u64,
     /// Size of the file, in bytes.
     pub bytes: u64,
-    /// The number of a dead list's entry: the fragment contains no dead versions of this entry and
-    /// earlier ones.
+    /// The number of the last entry of the dead list that was cleaned: the fragment contains no
+    /// versions that this entry or an earlier one selects.
     pub cleaned: u64,
 }
 
@@ -43,27 +44,27 @@ pub struct TableManifest {
     pub(super) fragments: Vec<FragmentEntry>,
     /// The id that the next file gets.
     pub(super) next_file: u64,
-    /// The place before which all versions are in the fragments.
+    /// The place, in the order of versions, before which the fragments have all versions.
     pub(super) covered: u64,
-    /// Dead versions that the fragments may contain.
+    /// The dead (invalid) versions that the fragments may contain.
     pub(super) dead: DeadList,
 }
 
 impl TableManifest {
     /// Creates the manifest of an empty table. `number` must differ from the numbers of all other
-    /// tables, present or former: files of different tables then have different ids, and the tables
-    /// can share a block cache.
+    /// tables, including former ones. The files of different tables then have different ids, so
+    /// that the tables can share a block cache.
     pub fn new(number: u64) -> Self {
         Self { next_file: number << FILES_BITS, ..Self::default() }
     }
 
-    /// Returns the vbuckets that were rewound at or after a place, ascending.
-    pub fn went_back_behind(&self, place: u64) -> BTreeSet<VbucketId> {
-        self.dead.vbuckets_behind(place)
+    /// Returns the vbuckets that were rewound or removed after a place, ascending.
+    pub fn vbuckets_rewound_after(&self, place: u64) -> BTreeSet<VbucketId> {
+        self.dead.vbuckets_rewound_after(place)
     }
 
-    /// Returns the place before which all versions are in the fragments: later versions and dead
-    /// versions must be added to an opened table again.
+    /// Returns the place before which the fragments have all versions. After the table was
+    /// opened, later versions and dead versions must be added again.
     pub fn covered(&self) -> u64 {
         self.covered
     }
@@ -78,8 +79,8 @@ impl TableManifest {
         self.dead.len()
     }
 
-    /// Returns the error `Corrupt`, which names the contradiction, if the fields contradict each
-    /// other.
+    /// Checks that the fields do not contradict each other. The error `Corrupt` names the
+    /// contradiction.
     pub fn check(&self) -> Result<()> {
         match self.contradiction() {
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! The newest versions, in memory.
+//! The versions of documents that are in memory, which are the newest ones.
 //!
 //! New versions are added to a hash table (`storage`'s memtable), where a read of one document
 //! finds them. A *frozen* memtable is not changed any more. It becomes a *run*, a sorted table in
@@ -17,28 +17,28 @@ use proto::{Error, Result};
 use storage::layers::{BackMemtable, RowVersion, Table, TableBuilder};
 
 use crate::table::dead::DeadList;
-use crate::table::lookup::{Answer, DocumentQuery, find_in_table};
+use crate::table::lookup::{DocumentQuery, FoundVersion, find_in_table};
 use crate::table::version::{SLICE, VersionRef, seqno_of};
 
-/// The smallest and the largest place of some versions.
+/// The range of places, in the order of versions, that some versions have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Places {
     pub first: u64,
     pub last: u64,
 }
 
-/// Versions by document, found by the hash of the id.
+/// A hash table of versions, which finds the versions of a document by the hash of its id.
 #[derive(Debug, Default)]
 pub(super) struct Memtable {
     states: BackMemtable,
     places: Option<Places>,
     tombstones: u64,
-    /// A buffer that is reused for each state.
+    /// A buffer for the encoding of a version, which is reused for each one.
     state: Vec<u8>,
 }
 
 impl Memtable {
-    /// Smallest and largest place; `None` if there are no versions.
+    /// Returns the range of places of the versions; `None` if there are no versions.
     pub fn places(&self) -> Option<Places> {
         self.places
     }
@@ -68,7 +68,7 @@ impl Memtable {
         self.states.is_full()
     }
 
-    /// Prefetches the hash entries of the next versions.
+    /// Loads the hash table's entries for the next versions into the processor's cache.
     pub fn prefetch(&self, hashes: &[u64]) {
         self.states.prefetch(hashes.iter().copied());
     }
@@ -80,30 +80,30 @@ impl Memtable {
         self.state.push(u8::from(document.is_none()));
         put_varint(&mut self.state, seqno.0);
         self.state.extend_from_slice(document.unwrap_or_default());
-        self.states.set(hash, id.as_bytes(), SLICE, Epoch(place), &self.state);
+        self.states.add_state(hash, id.as_bytes(), SLICE, Epoch(place), &self.state);
         self.tombstones += u64::from(document.is_none());
         self.places.get_or_insert(Places { first: place, last: place }).last = place;
     }
 
-    /// Looks a document up; `None` if there is no valid version.
+    /// Looks up a document; `None` if the memtable has no valid version of it.
     pub fn find<T>(
         &self,
         wanted: &DocumentQuery<'_>,
         dead: &DeadList,
         take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
-    ) -> Result<Option<Answer<T>>> {
-        for version in self.states.history(wanted.hash, wanted.id) {
+    ) -> Result<Option<FoundVersion<T>>> {
+        for version in self.states.states_of(wanted.hash, wanted.id) {
             let (is_tombstone, value) = split_state(version.state)?;
             let (seqno, document) = seqno_of(value)?;
             if wanted.accepts(dead, version.epoch.0, seqno) {
                 let document = || take(seqno, [&[], document]);
-                return Ok(Some(Answer::of(is_tombstone, seqno, document)));
+                return Ok(Some(FoundVersion::of(is_tombstone, seqno, document)));
             }
         }
         Ok(None)
     }
 
-    /// All versions, sorted.
+    /// Returns all versions as a sorted table.
     fn sorted(&self) -> Result<Option<Table>> {
         let mut builder = TableBuilder::default();
         for version in self.states.sorted() {
@@ -142,10 +142,10 @@ impl FrozenMemtable {
     }
 }
 
-/// An immutable set of versions in memory.
+/// An immutable set of versions in memory: a frozen memtable, or a sorted table.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
-    /// Smallest and largest place.
+    /// The range of places of the versions.
     pub places: Places,
     /// Number of documents that have versions.
     pub documents: u64,
@@ -159,7 +159,8 @@ enum RunData {
 }
 
 impl Run {
-    /// Makes a run of a memtable; `None` if it has no versions.
+    /// Creates a run from a memtable, which then cannot change any more; `None` if it has no
+    /// versions.
     pub fn freeze(memtable: Memtable) -> Option<Self> {
         let places = memtable.places()?;
         let documents = memtable.documents();
@@ -167,7 +168,7 @@ impl Run {
         Some(Self { places, documents, data: RunData::Hashed(Arc::new(frozen)) })
     }
 
-    /// Makes a run of a sorted table in memory, which has versions of `documents` documents.
+    /// Creates a run from a sorted table in memory with versions of `documents` documents.
     pub fn from_table(table: Table, documents: u64) -> Self {
         let places = Places { first: table.stats.oldest.0, last: table.stats.newest.0 };
         Self { places, documents, data: RunData::Sorted(Arc::new(table)) }
@@ -181,21 +182,21 @@ impl Run {
         }
     }
 
-    /// Looks a document up; `None` if there is no valid version.
+    /// Looks up a document; `None` if the run has no valid version of it.
     pub fn find<T>(
         &self,
         wanted: &DocumentQuery<'_>,
         dead: &DeadList,
         take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
-    ) -> Result<Option<Answer<T>>> {
+    ) -> Result<Option<FoundVersion<T>>> {
         match &self.data {
             RunData::Hashed(frozen) => frozen.memtable.find(wanted, dead, take),
             RunData::Sorted(table) => find_in_table(table, wanted, dead, take),
         }
     }
 
-    /// Returns the sorted run and its table; sorts it if necessary. Blocks while another thread
-    /// sorts.
+    /// Returns the run in sorted form, and its sorted table. Sorts the versions if necessary, or
+    /// waits while another thread sorts them.
     pub fn into_sorted(self) -> Result<(Self, Arc<Table>)> {
         let table = match &self.data {
             RunData::Hashed(frozen) => frozen.sorted()?,

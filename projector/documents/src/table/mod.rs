@@ -16,32 +16,33 @@
 //! ```
 //!
 //! A read searches the memtable, then runs and fragments from the newest to the oldest. The first
-//! *valid* version decides. A version is valid if it is not dead, and, for a read as of a cut, if
-//! its seqno is in the cut. A walk merges all tables of one moment by id.
+//! *valid* version that is found is the result. A version is valid if no rewind has made it
+//! *dead*, and, for a read as of a cut, if its seqno is in the cut. A walk merges all tables of
+//! one moment by id.
 //!
-//! A rewind of a vbucket touches no row. It puts an entry on the *dead list* (`dead`), and merges
-//! remove the versions that it selects. Merges also drop the versions that are visible in no state
-//! at or above the *floor* of their vbucket (`retention`).
+//! A rewind of a vbucket changes no row. It adds an entry to the *dead list* (`dead`), and merges
+//! remove the versions that the entry selects. Merges also drop the versions that are visible in
+//! no state at or above the *floor* of their vbucket (`retention`).
 //!
-//! The table has no log and no manifest file. Its caller writes the [`TableManifest`] durably, and
-//! after an opening adds all versions from [`TableManifest::covered`] on.
+//! The table has no log and no manifest file. Its caller writes the [`TableManifest`] durably,
+//! and after an opening adds all versions from [`TableManifest::covered`] on.
 //!
 //! # Duties of the caller
 //!
 //! - Versions and dead versions are added in the order of the log, by one thread at a time.
 //! - A rewind returns to a seqno at or above the floor of its vbucket. Only the removal of a
 //!   vbucket returns to 0, and the vbucket then has a new floor.
-//! - After a floor was passed to a flush or a merge, no read and no rewind uses a smaller seqno of
-//!   earlier versions.
+//! - After a floor was passed to a flush or a merge, no read and no rewind uses a smaller seqno
+//!   of earlier versions.
 //! - While memory is above a bound of the caller's choice ([`DocumentTable::memory_bytes`]), the
 //!   caller adds no versions.
 //!
 //! # Invariants
 //!
-//! - The places of each table are larger than those of all older tables. So the first version found
-//!   decides.
-//! - A manifest names only fragments that are synced. A fragment that no manifest names is removed
-//!   at the next opening.
+//! - The places of each table are larger than those of all older tables. So the first valid
+//!   version that a read finds is the newest.
+//! - A manifest names only fragments that are synced. A fragment that no manifest names is
+//!   removed at the next opening.
 //! - A run leaves memory only when a durable manifest names the fragment that has its versions.
 //! - An entry is removed from the dead list only when it selects no version in a table, and none
 //!   that may be added again.
@@ -79,7 +80,7 @@ pub use manifest::{FragmentEntry, TableManifest};
 pub use options::TableOptions;
 pub use retention::Retention;
 pub use sorted::SortedRows;
-pub use verify::{unnamed, verify};
+pub use verify::{unnamed_fragments, verify};
 pub use version::{StoredVersion, VersionRef};
 pub use walk::{DocumentChunk, DocumentWalk, TableMoment, WalkedDocument};
 

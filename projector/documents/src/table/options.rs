@@ -1,4 +1,4 @@
-//! Options of a document table.
+//! The settings of a document table.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -6,17 +6,17 @@ use std::sync::atomic::AtomicBool;
 use proto::model::index::Compression;
 use storage::fragment::{BlockCache, OpenFiles};
 
-/// Options of a document table.
+/// The settings of a document table.
 #[derive(Clone)]
 pub struct TableOptions {
-    /// Bytes of versions in memory at which a flush is due.
+    /// The size in bytes of the versions in memory at which a flush is needed.
     pub memtable_bytes: usize,
     /// Cache of blocks, which the tables of different buckets can share.
     pub cache: Arc<BlockCache>,
     /// Pool of open files, which tables can share.
     pub open_files: Arc<OpenFiles>,
-    /// Cancels merges of fragments when it becomes true, because the process ends. Tables can share
-    /// it.
+    /// Set to true when the process ends, which cancels merges of fragments. Several tables can
+    /// share it.
     pub stop: Arc<AtomicBool>,
     /// Compression of fragments.
     pub compression: Compression,
@@ -26,8 +26,8 @@ pub struct TableOptions {
 }
 
 impl TableOptions {
-    /// Default bytes of versions in memory at which a flush is due: large enough that fragments are
-    /// large and merges are rare, and small enough for many buckets.
+    /// The default size in bytes of the versions in memory at which a flush is needed: large
+    /// enough that fragments are large and merges are rare, and small enough for many buckets.
     pub const MEMTABLE_BYTES: usize = 64 << 20;
     /// Default size of a block in bytes.
     pub const BLOCK_BYTES: usize = 8 << 10;

@@ -1,18 +1,20 @@
-//! The rule by which merges drop versions.
+//! The rule that determines which old versions a merge may drop.
 //!
-//! A readable state of a vbucket is the state at a seqno `c` at or above the vbucket's *floor*: as
-//! the cut of a read, or as the state after a rewind. In this state, the document is its version
-//! with the largest place among the live versions with a seqno up to `c`. So a version with seqno
-//! `s` is needed if there is a readable `c` with `s <= c` that is below the seqnos of all versions
-//! with larger places. A later rewind changes nothing in this rule: a rewind to `c` keeps the
-//! versions with a seqno up to `c`, as a read at `c` does. The removal of a vbucket keeps none.
+//! A readable state of a vbucket is the state at a seqno `c` at or above the vbucket's *floor*:
+//! as the cut of a read, or as the state after a rewind. In this state, a document is the version
+//! with the largest place, among its live versions whose seqno is at most `c`. So a version with
+//! seqno `s` is needed if there is a `c` at or above the floor with two properties: `s` is at
+//! most `c`, and all versions with larger places have seqnos above `c`. A later rewind changes
+//! nothing in this rule: a rewind to `c` keeps the versions with a seqno up to `c`, as a read at
+//! `c` does. The removal of a vbucket keeps none.
 //!
-//! In every such state, a tombstone with a seqno up to the floor is equivalent to the lack of a
-//! version. So it is dropped if no older table can contain a version that it hides.
+//! In every readable state, a tombstone whose seqno is at or below the floor has the same effect
+//! as no version at all. So it is dropped, unless an older table may contain a version that the
+//! tombstone hides.
 
 use proto::model::ids::{Seqno, VbucketId};
 
-/// The states of vbuckets that may still be read.
+/// The states of the vbuckets that may still be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
     /// The floor of each vbucket: the smallest seqno that a read or a rewind may still use.
@@ -26,8 +28,8 @@ impl Retention {
     }
 }
 
-/// A filter for the needed versions of one document. The live versions are passed in descending
-/// order of their places.
+/// A filter that determines which versions of one document are still needed. The live versions
+/// are passed to it in descending order of their places.
 #[derive(Debug)]
 pub(super) struct NeededVersions {
     floor: Seqno,
@@ -41,14 +43,14 @@ impl NeededVersions {
     }
 
     /// Returns true if the next version, with this seqno, is needed.
-    pub fn takes(&mut self, seqno: Seqno) -> bool {
+    pub fn is_needed(&mut self, seqno: Seqno) -> bool {
         let newer_min = self.newer_min;
         self.newer_min = Some(newer_min.map_or(seqno, |min| min.min(seqno)));
         newer_min.is_none_or(|min| seqno.max(self.floor) < min)
     }
 
-    /// Returns true if a tombstone with this seqno is equivalent to the lack of a version.
-    pub fn is_past(&self, seqno: Seqno) -> bool {
+    /// Returns true if a tombstone with this seqno has the same effect as no version at all.
+    pub fn is_at_or_below_floor(&self, seqno: Seqno) -> bool {
         seqno <= self.floor
     }
 }
@@ -60,7 +62,7 @@ mod tests {
     /// Returns those of the descending seqnos whose versions are needed.
     fn needed(floor: u64, seqnos: &[u64]) -> Vec<u64> {
         let mut needed = NeededVersions::new(Seqno(floor));
-        seqnos.iter().copied().filter(|seqno| needed.takes(Seqno(*seqno))).collect()
+        seqnos.iter().copied().filter(|seqno| needed.is_needed(Seqno(*seqno))).collect()
     }
 
     #[test]

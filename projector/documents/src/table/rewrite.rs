@@ -1,4 +1,4 @@
-//! Rewriting of tables: merges the rows of several tables into one and leaves out the versions that no read can need.
+//! Merges the rows of several tables into one, and leaves out the versions that no read can need.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,38 +11,40 @@ use crate::table::dead::DeadList;
 use crate::table::retention::{NeededVersions, Retention};
 use crate::table::version::{RowView, SLICE, vbucket_of_hash};
 
-/// A merge of neighbouring tables.
+/// The settings of a merge of neighbouring tables.
 #[derive(Debug)]
 pub(super) struct Rewrite<'a> {
-    /// The versions that are removed.
+    /// The dead (invalid) versions, which are left out.
     pub dead: &'a DeadList,
-    /// The readable states; `None` keeps all live versions.
+    /// The states that may still be read. Versions that no such state needs are left out; `None`
+    /// keeps all valid versions.
     pub retention: Option<&'a Retention>,
-    /// True if there is no older table.
+    /// True if there is no table with older versions.
     pub is_at_bottom: bool,
     /// Number of vbuckets of the bucket.
     pub vbuckets: u16,
-    /// Ends the merge with an error when it becomes true; `None` if the merge cannot be cancelled.
+    /// Cancels the merge with an error when it becomes true; `None` if the merge cannot be
+    /// cancelled.
     pub stop: Option<&'a AtomicBool>,
 }
 
-/// The number of rows between two checks of [`Rewrite::stop`].
+/// The number of rows after which a merge checks [`Rewrite::stop`] again.
 const STOP_ROWS: u32 = 1024;
 
 impl Rewrite<'_> {
-    /// Merges the rows of `sources`, newest source first. Returns the number of documents with
-    /// remaining versions.
+    /// Merges the rows of `sources`, which are ordered from the newest to the oldest, into `out`.
+    /// Returns the number of documents with remaining versions.
     pub fn run<S: BlockSink>(
         &self,
         sources: Vec<Source>,
         out: &mut TableBuilder<S>,
     ) -> Result<u64> {
         let mut merge = Merge::new(sources, false)?;
-        let mut document = OneDocument::default();
+        let mut document = DocumentMerge::default();
         let mut joined = Vec::new();
         let (mut documents, mut rows) = (0, 0_u32);
         while let Some(cursor) = merge.next_row() {
-            let (block, row) = cursor.place();
+            let (block, row) = cursor.block_and_row();
             if !document.has(block, row) {
                 document.begin(self, block, row);
             }
@@ -72,21 +74,21 @@ impl Rewrite<'_> {
     }
 }
 
-/// The state of a merge for the present document, whose versions are read from the newest to the
+/// The progress of a merge in one document, whose versions it reads from the newest to the
 /// oldest.
 #[derive(Debug, Default)]
-struct OneDocument {
+struct DocumentMerge {
     id: Vec<u8>,
     vbucket: VbucketId,
     /// The filter of needed versions; `None` if all versions are needed.
     needed: Option<NeededVersions>,
-    /// Place of the previous version; `None` before the first document.
+    /// The place of the document's previous version; `None` before the first document.
     place: Option<u64>,
     /// True if a version of the document was written.
     is_written: bool,
 }
 
-impl OneDocument {
+impl DocumentMerge {
     fn has(&self, block: &Block, row: u32) -> bool {
         self.place.is_some() && block.compare(row, &self.id).is_eq()
     }
@@ -111,7 +113,9 @@ impl OneDocument {
             return Ok(false);
         }
         let Some(needed) = &mut self.needed else { return Ok(true) };
-        let is_void = rewrite.is_at_bottom && version.is_tombstone && needed.is_past(version.seqno);
-        Ok(needed.takes(version.seqno) && !is_void)
+        let is_void = rewrite.is_at_bottom
+            && version.is_tombstone
+            && needed.is_at_or_below_floor(version.seqno);
+        Ok(needed.is_needed(version.seqno) && !is_void)
     }
 }

@@ -1,5 +1,5 @@
-//! Runs: frozen memtables, sorted when a reader needs their documents in order, and merged when
-//! they become many.
+//! Sorts and merges runs. A run is a frozen memtable; it is sorted when a reader needs its
+//! documents in order, and merged with others when there are many.
 //!
 //! A walk freezes the memtable, so many walks make many small runs. Runs are merged in memory by
 //! the same policy as fragments. A flush writes all runs. Runs that a flush is writing are not
@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use proto::Result;
-use storage::layers::{MemorySink, RUNS_MIN, Source, Table, TableBuilder, choose};
+use storage::layers::{MemorySink, RUNS_MIN, Source, Table, TableBuilder, choose_node};
 
 use crate::table::document_table::{DocumentTable, State};
 use crate::table::memory::Run;
@@ -17,20 +17,23 @@ use crate::table::rewrite::Rewrite;
 use crate::table::tables::Tables;
 use crate::table::version::SLICE;
 
-/// Returns sources of all rows of `tables`, newest first; `tables` are ordered oldest first.
+/// Returns sources of all rows of `tables`, from the newest table to the oldest; `tables` begin
+/// with the oldest.
 pub(super) fn sources<'a>(tables: impl DoubleEndedIterator<Item = &'a Arc<Table>>) -> Vec<Source> {
-    tables.rev().map(|table| Source::whole(table, SLICE)).collect()
+    tables.rev().map(|table| Source::of_slice(table, SLICE)).collect()
 }
 
 impl DocumentTable {
-    /// Freezes the memtable and returns the tables of this moment.
+    /// Converts the memtable into a run, and returns the immutable tables that then have all
+    /// versions.
     pub(super) fn freeze(&self) -> Arc<Tables> {
         let mut state = self.state.write();
         state.freeze();
         Arc::clone(&state.tables)
     }
 
-    /// Returns the sorted tables of runs; later readers reuse them.
+    /// Returns the sorted tables of runs. Runs that are sorted now remain sorted for later
+    /// readers.
     pub(super) fn sort(&self, runs: &[Run]) -> Result<Vec<Arc<Table>>> {
         let mut tables = Vec::with_capacity(runs.len());
         for run in runs {
@@ -78,7 +81,7 @@ impl DocumentTable {
         Ok(())
     }
 
-    /// Merges runs into one; `None` if all rows are dead.
+    /// Merges runs into one; `None` if no valid versions are left.
     fn merged(&self, tables: &Tables, runs: &[Run]) -> Result<Option<Run>> {
         let inputs = sources(runs.iter().filter_map(Run::table));
         let (dead, vbuckets) = (&*tables.dead, self.vbuckets);
@@ -89,8 +92,8 @@ impl DocumentTable {
     }
 }
 
-/// Chooses neighbouring sorted runs to merge that no flush is writing; `None` if no merge is
-/// worthwhile.
+/// Chooses neighbouring sorted runs to merge, except those that a flush is writing; `None` if no
+/// merge is worthwhile.
 fn choose_runs(state: &State, bytes_max: usize) -> Option<Range<usize>> {
     if state.is_merging_runs {
         return None;
@@ -100,6 +103,6 @@ fn choose_runs(state: &State, bytes_max: usize) -> Option<Range<usize>> {
     let is_free = |run: &Run| run.places.first >= behind && run.table().is_some();
     let busy = runs.iter().rposition(|run| !is_free(run)).map_or(0, |last| last + 1);
     let bytes: Vec<u64> = runs[busy..].iter().map(|run| run.memory_bytes() as u64).collect();
-    let chosen = choose(&bytes, RUNS_MIN, bytes_max as u64)?;
+    let chosen = choose_node(&bytes, RUNS_MIN, bytes_max as u64)?;
     Some(busy + chosen.start..busy + chosen.end)
 }

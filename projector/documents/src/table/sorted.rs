@@ -1,14 +1,14 @@
-//! Sorted documents that are not in the log: they become a fragment without a memtable, a run and a
-//! flush.
+//! Adds sorted documents that are not in the log. They become a fragment directly, without
+//! passing through memory.
 //!
-//! 1. The rows are written and synced, without a place ([`DocumentTable::write_sorted`]). Several
-//!    threads may do this concurrently.
-//! 2. The caller reserves a place in its log, and the fragment is finished with it: all rows get
-//!    that place ([`DocumentTable::prepare_sorted`]). From then on it is an ordinary change of the
-//!    fragments ([`super::change`]).
+//! 1. The rows are written and synced, without a place in the order of versions
+//!    ([`DocumentTable::write_sorted`]). Several threads may do this concurrently.
+//! 2. The caller reserves a place in its log, and all rows of the fragment get that place
+//!    ([`DocumentTable::prepare_sorted`]). From then on it is an ordinary change of the fragments
+//!    ([`super::change`]).
 //!
-//! So if two pieces contain one document, the piece that is placed later decides, whichever was
-//! written first.
+//! So if two files contain the same document, the document of the file that gets its place later
+//! is valid, even if that file was written first.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::table::files::with_hint;
 use crate::table::tables::FragmentTable;
 use crate::table::version::SLICE;
 
-/// Rows in a file that have no place yet.
+/// A file of rows that have no place in the order of versions yet.
 pub struct SortedRows {
     file: u64,
     writer: FragmentWriter,
@@ -34,7 +34,7 @@ pub struct SortedRows {
 }
 
 impl SortedRows {
-    /// Returns the file of the rows. The caller must remove it if it drops the rows
+    /// Returns the id of the file. If the caller drops the rows, it must remove the file
     /// ([`DocumentTable::discard`]).
     pub fn file(&self) -> u64 {
         self.file
@@ -42,7 +42,8 @@ impl SortedRows {
 }
 
 impl DocumentTable {
-    /// Writes documents, ascending by id and each id once; `None` if there are none.
+    /// Writes documents to a new file; `None` if there are none. They must ascend by id, with
+    /// each id once.
     pub fn write_sorted<'d>(
         &self,
         documents: &mut dyn ExactSizeIterator<Item = DocumentRef<'d>>,
@@ -89,8 +90,8 @@ impl DocumentTable {
         Ok(Some(SortedRows { file, writer, stats, index }))
     }
 
-    /// Gives rows the place `place`, after which the log continues at `covered`, and prepares their
-    /// fragment. The table must have no versions in memory.
+    /// Gives all rows of a file the place `place`, and prepares the change that adds the file as
+    /// a fragment. The log continues at `covered`. The table must have no versions in memory.
     pub fn prepare_sorted(
         &self,
         rows: SortedRows,

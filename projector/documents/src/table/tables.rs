@@ -1,11 +1,12 @@
-//! The immutable tables of a document table at one moment: runs and fragments, and the dead
-//! versions in them.
+//! The immutable tables of a document table at one moment: runs (in memory) and fragments (on
+//! disk), and the dead (invalid) versions in them.
 //!
 //! # Invariants
 //!
 //! - The places of each table are larger than those of all older tables, and those of runs are
-//!   larger than those of fragments. So the newest table with a valid version decides.
-//! - A run has no place that fragments cover.
+//!   larger than those of fragments. So a read returns the valid version in the newest table that
+//!   has one.
+//! - No run has a version with a place that the fragments cover.
 //! - If a table, or the memtable, may contain dead versions of an entry, the dead list has the
 //!   entry.
 
@@ -17,11 +18,11 @@ use storage::fragment::OpenFragment;
 use storage::layers::Table;
 
 use crate::table::dead::{DeadEntry, DeadList};
-use crate::table::lookup::{Answer, DocumentQuery, find_in_table};
+use crate::table::lookup::{DocumentQuery, FoundVersion, find_in_table};
 use crate::table::manifest::{FragmentEntry, TableManifest};
 use crate::table::memory::Run;
 
-/// An open fragment with the facts of its manifest entry.
+/// An open fragment, with its entry in the manifest.
 #[derive(Debug)]
 pub(super) struct FragmentTable {
     pub entry: FragmentEntry,
@@ -29,8 +30,9 @@ pub(super) struct FragmentTable {
 }
 
 impl FragmentTable {
-    /// Creates the entry of a fragment that was just written: its file, its number of documents,
-    /// and the number of the last dead entry whose versions were removed.
+    /// Creates the fragment that was just written. `file` is its id, `documents` its number of
+    /// documents, and `cleaned` the number of the last dead list entry whose versions were
+    /// removed from it.
     pub fn new((file, documents, cleaned): (u64, u64, u64), open: OpenFragment) -> Self {
         let entry = FragmentEntry {
             file,
@@ -44,8 +46,8 @@ impl FragmentTable {
         Self { entry, table: Arc::new(Table::from_fragment(open)) }
     }
 
-    /// Returns true if the fragment may contain dead versions of an entry.
-    pub fn may_hold(&self, dead: &DeadEntry) -> bool {
+    /// Returns true if the fragment may contain versions that an entry of the dead list selects.
+    pub fn may_have_dead_of(&self, dead: &DeadEntry) -> bool {
         self.entry.first < dead.before && self.entry.cleaned < dead.number
     }
 }
@@ -58,17 +60,18 @@ pub(super) struct Tables {
     /// Runs, oldest first.
     pub runs: Vec<Run>,
     pub dead: Arc<DeadList>,
-    /// The place before which all versions are in the fragments.
+    /// The place, in the order of versions, before which the fragments have all versions.
     pub covered: u64,
 }
 
 impl Tables {
-    /// Looks a document up in the newest table that has a version of it; `None` if no table has one.
+    /// Looks up a document in the newest table that has a valid version of it; `None` if no table
+    /// has one.
     pub fn find<T>(
         &self,
         wanted: &DocumentQuery<'_>,
         take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
-    ) -> Result<Option<Answer<T>>> {
+    ) -> Result<Option<FoundVersion<T>>> {
         for run in self.runs.iter().rev() {
             let found = run.find(wanted, &self.dead, take)?;
             if found.is_some() {
@@ -87,20 +90,22 @@ impl Tables {
         Ok(None)
     }
 
-    /// Removes the entries of the dead list that select no version in any table.
+    /// Removes the entries of the dead list that cannot select a version in any table.
     pub fn prune_dead(&mut self) {
         let mut dead = (*self.dead).clone();
         dead.retain(|entry| {
             let mut fragments = self.fragments.iter();
             // Runs and the memtable may hold places from `covered` on.
-            entry.before > self.covered || fragments.any(|fragment| fragment.may_hold(entry))
+            entry.before > self.covered
+                || fragments.any(|fragment| fragment.may_have_dead_of(entry))
         });
         if dead != *self.dead {
             self.dead = Arc::new(dead);
         }
     }
 
-    /// The approximate number of documents: a document with versions in several tables counts several times.
+    /// Returns the approximate number of documents. A document with versions in several tables
+    /// counts several times.
     pub fn documents_about(&self) -> u64 {
         let fragments = self.fragments.iter();
         let fragments = fragments.map(|one| (one.entry.documents, one.table.stats.tombstones));
@@ -121,7 +126,8 @@ impl Tables {
         }
     }
 
-    /// Returns true if the invariants of the places hold.
+    /// Returns true if the places of runs and fragments ascend from the oldest table to the
+    /// newest.
     pub fn are_in_order(&self) -> bool {
         let fragments =
             self.fragments.iter().map(|fragment| (fragment.entry.first, fragment.entry.last));

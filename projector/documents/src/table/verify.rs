@@ -1,8 +1,9 @@
-//! Check of a document table's files, for `sextant verify`. The check changes no file.
+//! Checks the files of a document table, for `sextant verify`. The check changes no file.
 //!
-//! Every block of every fragment is read through its checksum. The rows must be sorted and agree
-//! with statistics, sparse index and filter (`storage::fragment::describe`). Their places must
-//! match the manifest, their ids must be text, and their values must begin with a seqno.
+//! Every block of every fragment is read, with its checksum. The rows must be sorted, and agree
+//! with the statistics, the sparse index and the filter of the fragment
+//! (`storage::fragment::describe`). Their places must match the manifest, their ids must be text,
+//! and their values must begin with a seqno.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,7 +45,11 @@ pub fn verify(fs: &Arc<dyn FileSystem>, dir: &Path, manifest: &TableManifest) ->
 
 /// Returns the fragments in a directory that a manifest does not name; the next opening removes
 /// them.
-pub fn unnamed(fs: &dyn FileSystem, dir: &Path, manifest: &TableManifest) -> Vec<PathBuf> {
+pub fn unnamed_fragments(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    manifest: &TableManifest,
+) -> Vec<PathBuf> {
     // Without the directory, each fragment of the manifest is a finding.
     let mut found = fs.list(&layout::fragment_dir(dir)).unwrap_or_default();
     let is_named = |path: &Path| {
@@ -58,12 +63,12 @@ pub fn unnamed(fs: &dyn FileSystem, dir: &Path, manifest: &TableManifest) -> Vec
 /// Reads all versions of a fragment; an error if one is invalid.
 fn check_rows(blobs: &dyn BlobStore, entry: &FragmentEntry) -> Result<()> {
     let table = Arc::new(open_fragment(blobs, entry, &Arc::new(BlockCache::new(0)))?);
-    let Some(mut cursor) = Cursor::open(Source::whole(&table, SLICE), false)? else {
+    let Some(mut cursor) = Cursor::open(Source::of_slice(&table, SLICE), false)? else {
         return Ok(());
     };
     let mut id = Vec::new();
     loop {
-        let (block, row) = cursor.place();
+        let (block, row) = cursor.block_and_row();
         id.clear();
         block.put_entry(row, &mut id);
         id_text(&id)?;

@@ -1,4 +1,4 @@
-//! Versions of documents, and their encoding in rows.
+//! Versions of documents, and how they are encoded in the rows of the storage engine's fragments.
 //!
 //! ```text
 //! row      := key: id of the document, id: empty, epoch: place of the version, tombstone: deletion, value
@@ -14,13 +14,15 @@ use storage::layers::Block;
 /// Largest size of a varint in bytes.
 const VARINT_BYTES_MAX: usize = 10;
 
-/// The slice of all rows: a table has one bucket's documents, and no slices.
+/// The slice number of all rows. The storage engine's rows have one, but a document table has no
+/// slices.
 pub(super) const SLICE: SliceNo = SliceNo(0);
 
-/// One version of a document, borrowed, to be added to a table.
+/// A borrowed version of a document that is to be added to a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionRef<'a> {
-    /// Place of the version, larger than that of each earlier version.
+    /// The place of the version in the order of all versions; larger than that of each earlier
+    /// version.
     pub place: u64,
     /// Id of the document.
     pub id: &'a str,
@@ -39,7 +41,7 @@ pub struct StoredVersion {
     pub document: Bytes,
 }
 
-/// The decoded view of one version in a row of a block.
+/// One version of a document, decoded from a row of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowView<'a> {
     pub place: u64,
@@ -59,7 +61,8 @@ impl<'a> RowView<'a> {
     }
 }
 
-/// Splits a value, given as two byte strings to be concatenated, into seqno and document.
+/// Splits a row's value into seqno and document. The value is the concatenation of two byte
+/// strings.
 #[inline]
 fn split_value(value: [&[u8]; 2]) -> Result<(Seqno, [&[u8]; 2])> {
     let [prefix, mut rest] = value;
@@ -80,7 +83,7 @@ fn split_value(value: [&[u8]; 2]) -> Result<(Seqno, [&[u8]; 2])> {
     Ok((Seqno(seqno), [&prefix[of_prefix..], &rest[taken - of_prefix..]]))
 }
 
-/// Decodes the seqno at the beginning of a value; also returns the remaining bytes.
+/// Decodes the seqno at the beginning of a row's value. Also returns the remaining bytes.
 pub(super) fn seqno_of(value: &[u8]) -> Result<(Seqno, &[u8])> {
     let mut rest = value;
     let seqno = take_varint(&mut rest)?;

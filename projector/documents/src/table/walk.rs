@@ -1,4 +1,4 @@
-//! Walks: all documents of a table by id, as of one moment.
+//! Walks over all documents of a table in the order of their ids, as of one moment.
 //!
 //! A walk freezes the memtable and keeps the tables and the dead list of that moment. These never
 //! change, and deleted files stay readable for the walk. The moment is fixed quickly; the frozen
@@ -21,10 +21,10 @@ use crate::table::runs::sources;
 use crate::table::tables::Tables;
 use crate::table::version::{RowView, id_text, vbucket_of_hash};
 
-/// The largest memory in bytes that a chunk reserves at its beginning.
+/// The largest memory in bytes that is reserved in advance for a chunk of documents.
 const RESERVED_BYTES_MAX: usize = 4 << 20;
 
-/// The contents of a table at one moment.
+/// The contents of a table as of one moment, over which walks can begin.
 #[derive(Clone, Debug)]
 pub struct TableMoment {
     tables: Arc<Tables>,
@@ -37,14 +37,14 @@ impl TableMoment {
     }
 }
 
-/// A walk over all documents by id, as of one moment.
+/// A walk over all documents in the order of their ids, as of one moment.
 #[derive(Clone)]
 pub struct DocumentWalk {
     merge: Merge,
     filter: WalkFilter,
     /// The id of the last document whose versions were read; empty before the first.
     id: Vec<u8>,
-    /// True if older versions of `id` must be skipped.
+    /// True if the result for `id` is known, so that its older versions are skipped.
     is_decided: bool,
     is_begun: bool,
     /// The error that ended the walk.
@@ -52,13 +52,13 @@ pub struct DocumentWalk {
     documents_about: u64,
 }
 
-/// The rule for the valid versions of a walk.
+/// The rule for which versions are valid in a walk.
 #[derive(Clone)]
 struct WalkFilter {
     dead: Arc<DeadList>,
     cut: Option<Arc<[Seqno]>>,
     vbuckets: u16,
-    /// Vbucket of the current document; `None` if the rule does not depend on it.
+    /// The vbucket of the document that is being read; not set if the rule does not depend on it.
     vbucket: VbucketId,
     up_to: Seqno,
 }
@@ -107,17 +107,17 @@ pub struct WalkedDocument<'a> {
 }
 
 impl DocumentChunk {
-    /// Number of documents; 0 at the end of the walk.
+    /// Returns the number of documents; 0 at the end of the walk.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// True at the end of the walk.
+    /// Returns true if the chunk has no documents, which means the end of the walk.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The documents, by id.
+    /// Returns the documents, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = WalkedDocument<'_>> {
         let mut from = 0;
         self.rows.iter().map(move |row| {
@@ -135,15 +135,16 @@ impl DocumentChunk {
 }
 
 impl DocumentTable {
-    /// Fixes the present contents of the table, without reading or sorting.
-    pub fn moment(&self) -> TableMoment {
+    /// Returns the present contents of the table, without reading or sorting anything.
+    pub fn fix_moment(&self) -> TableMoment {
         TableMoment { tables: self.freeze() }
     }
 
-    /// Begins a walk over the documents, now or as of a cut, from the first id or after an id. The
-    /// walk keeps the memory and the files of this moment.
+    /// Begins a walk over the present documents, or over those as of a cut. The walk begins at
+    /// the first id, or after the id `after`. The memory and the files of the present moment are
+    /// retained for the walk.
     pub fn walk(&self, after: Option<&str>, cut: Option<Arc<[Seqno]>>) -> Result<DocumentWalk> {
-        self.walk_at(self.moment(), after, cut)
+        self.walk_at(self.fix_moment(), after, cut)
     }
 
     /// Begins a walk over the documents of a fixed moment of this table.
@@ -182,8 +183,8 @@ impl DocumentTable {
 }
 
 impl DocumentWalk {
-    /// Returns the next documents, about `bytes` bytes but at least one document; empty at the end.
-    /// After an error the walk has ended, and returns the error again.
+    /// Returns the next documents: about `bytes` bytes, but at least one document; empty at the
+    /// end. An error ends the walk, and later calls return it again.
     pub fn next_chunk(&mut self, bytes: usize) -> Result<DocumentChunk> {
         if let Some(error) = &self.failure {
             return Err(error.clone());
@@ -199,7 +200,7 @@ impl DocumentWalk {
         let mut rows = Vec::new();
         while rows.is_empty() || out.len() < bytes {
             let Some(cursor) = self.merge.next_row() else { break };
-            let (block, row) = cursor.place();
+            let (block, row) = cursor.block_and_row();
             if !self.is_begun || block.compare(row, &self.id).is_ne() {
                 (self.is_begun, self.is_decided) = (true, false);
                 self.id.clear();
@@ -220,8 +221,8 @@ impl DocumentWalk {
     }
 }
 
-/// Appends the document of a version to `out` and `rows` if the version is valid. Returns true for
-/// a valid version, also if it is a tombstone.
+/// Appends the document of a version to `out` and `rows`, if the version is valid. Returns true
+/// if the version is valid, even if it is a deletion.
 fn take(
     filter: &WalkFilter,
     id: &[u8],

@@ -1,4 +1,4 @@
-//! Writes of new fragments of a document table.
+//! Writes new fragments of a document table, and removes files that are not needed.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::table::options::TableOptions;
 use crate::table::rewrite::Rewrite;
 use crate::table::tables::FragmentTable;
 
-/// Returns true if at least half of the blocks of some fragments are cached. The new blocks then
-/// replace them in the cache. Tables in memory are ignored, so that a flush does not evict blocks
-/// that are being read.
+/// Returns true if at least half of the blocks of these fragments are in the block cache. Then
+/// the new blocks replace them in the cache. Tables in memory are ignored, so that a flush does
+/// not evict blocks that are being read.
 fn is_in_cache(sources: &[Source]) -> bool {
     let (mut cached, mut blocks) = (0, 0);
     for table in sources.iter().map(|source| &source.table) {
@@ -25,8 +25,8 @@ fn is_in_cache(sources: &[Source]) -> bool {
 }
 
 impl DocumentTable {
-    /// Removes files that no manifest names. A file that cannot be removed is removed at the next
-    /// opening.
+    /// Removes files that no manifest names. If a removal fails, the next opening removes the
+    /// file.
     pub fn discard(&self, files: impl IntoIterator<Item = u64>) {
         for file in files {
             if let Err(error) = delete(&self.blobs, file) {
@@ -35,14 +35,14 @@ impl DocumentTable {
         }
     }
 
-    /// Returns the id of a new file.
+    /// Returns the id for a new file.
     pub(super) fn next_file(&self) -> u64 {
         let mut state = self.state.write();
         state.next_file += 1;
         state.next_file - 1
     }
 
-    /// Makes the names of all files durable.
+    /// Makes the names of all files in the directory durable.
     pub(super) fn sync_names(&self) -> Result<()> {
         self.blobs.sync_names().map_err(|error| {
             let what = format!("sync the directory {}", self.blobs.store_name());
@@ -50,8 +50,9 @@ impl DocumentTable {
         })
     }
 
-    /// Writes a durable fragment with the rows of `sources`, newest source first, with at most
-    /// `documents_max` documents; `None` if no row is left.
+    /// Writes the rows of `sources` to a durable fragment; `None` if no rows are left. The
+    /// sources are ordered from the newest to the oldest, and have at most `documents_max`
+    /// documents.
     pub(super) fn write_fragment(
         &self,
         (sources, documents_max): (Vec<Source>, u64),
@@ -78,7 +79,7 @@ impl DocumentTable {
         let is_warm = is_in_cache(&sources);
         let mut out = TableBuilder::new(writer).with_block_bytes(*block_bytes);
         if is_warm {
-            out.sink_mut().set_warm();
+            out.sink_mut().cache_new_blocks();
         }
         let documents = rewrite.run(sources, &mut out)?;
         let Some((writer, stats, index)) = out.finish_parts()? else { return Ok(None) };

@@ -1,8 +1,8 @@
-//! A lock for many readers and a writer that locks very often.
+//! A lock for many readers and one writer that locks it very often.
 //!
 //! The writer of a table takes the lock for each batch, and releases it for less time than a
-//! waiting reader needs to wake up. With a plain lock the writer would win each time. So the writer
-//! first yields to waiting readers, a bounded number of times.
+//! waiting reader needs to wake up. With a plain lock the writer would lock it again before the
+//! reader each time. So the writer first yields to waiting readers, a bounded number of times.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -13,11 +13,11 @@ use proto::lock;
 /// usually needs one or a few yields.
 const YIELDS_MAX: u32 = 64;
 
-/// A read-write lock whose writers first yield to waiting readers.
+/// A read-write lock whose writers first let waiting readers proceed.
 #[derive(Debug)]
 pub(super) struct YieldingLock<T> {
     value: RwLock<T>,
-    /// Number of readers that wait for the lock or are about to take it.
+    /// The number of readers that wait for the lock or are about to lock it.
     waiting: AtomicUsize,
 }
 
@@ -34,7 +34,7 @@ impl<T> YieldingLock<T> {
         guard
     }
 
-    /// Locks for writing.
+    /// Locks for writing, after yielding to waiting readers.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         for _ in 0..YIELDS_MAX {
             if self.waiting.load(Ordering::Relaxed) == 0 {

@@ -1,4 +1,5 @@
-//! The frames of a stream, and the markers that replace the mutations of large commits.
+//! Sends the mutations of a stream: as frames, or as a marker for a large commit whose changes
+//! the node has received already.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::feed::frames::Packing;
 use crate::feed::markers;
 
 impl MaintenanceStream {
-    /// Sends the next frames; returns false if there are none.
+    /// Sends the next frames of mutations; returns false if there are none.
     pub(super) async fn send_frames(&mut self) -> SendResult<bool> {
         let has_passed = self.pass_commits().await?;
         if self.batch.as_slice().is_empty() {
@@ -45,8 +46,9 @@ impl MaintenanceStream {
         Ok(goes_on || has_passed)
     }
 
-    /// Decides on the large commits that the stream has reached, and covers the mutations of the
-    /// marked ones; returns false if it has covered none.
+    /// Decides for each large commit that the stream has reached whether its marker or its
+    /// mutations are sent. Covers the mutations that a marker replaces with empty frames; returns
+    /// false if there are none.
     pub(super) async fn pass_commits(&mut self) -> SendResult<bool> {
         if self.markers.is_empty() {
             return Ok(false);
@@ -54,9 +56,9 @@ impl MaintenanceStream {
         self.send_vbucket_changes().await?;
         self.send_history().await?;
         while let Some(commit) = self.markers.undecided(&self.at) {
-            match self.bodies.sent(&commit) {
+            match self.bodies.sent_part(&commit) {
                 markers::SentPart::Whole(digest) => {
-                    let marker = self.markers.mark(&commit, digest);
+                    let marker = self.markers.decide_marker(&commit, digest);
                     self.bodies.count_left_out(commit.transaction, &self.context.left_out);
                     self.send(StreamMessage::Committed(marker)).await?;
                 }
@@ -71,7 +73,8 @@ impl MaintenanceStream {
                 let vbuuid = logs.branch_of(vbucket, to);
                 Frame { vbucket, vbuuid, from, to, body: Default::default() }
             };
-            let frames: Vec<_> = self.markers.to_pass(&self.at).into_iter().map(empty).collect();
+            let frames: Vec<_> =
+                self.markers.ranges_to_cover(&self.at).into_iter().map(empty).collect();
             if frames.is_empty() {
                 break;
             }
@@ -94,8 +97,8 @@ impl MaintenanceStream {
         Ok(())
     }
 
-    /// Packs the next frames of the batch: on this thread if they are few and the expressions of
-    /// the indexes are cheap, otherwise on a blocking thread.
+    /// Packs the next frames of the batch. Cheap frames, with few mutations and cheap index
+    /// expressions, are packed on this thread, others on a thread that may block.
     pub(super) async fn next_frames(&mut self) -> Result<Vec<Frame>> {
         let packing = Packing {
             context: Arc::clone(&self.context),
@@ -103,7 +106,7 @@ impl MaintenanceStream {
             indexes: self.indexes.all(),
             fields: self.indexes.fields(),
             logs: self.logs.clone().unwrap_or_default(),
-            stops: self.markers.stops(),
+            stops: self.markers.first_mutations(),
         };
         let mut batch = std::mem::take(&mut self.batch);
         let (frames, spent);

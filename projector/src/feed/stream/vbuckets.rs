@@ -1,8 +1,8 @@
-//! The vbuckets that a stream carries, and their history.
+//! The vbuckets that a stream carries, and the history that the stream announces.
 //!
-//! A stream belongs to one history, which it announces. It carries no stability timestamp outside
-//! of that history, and none whose mutations the projector does not have completely. It ends at the
-//! next loss of history.
+//! A stream belongs to one history of the bucket. It sends no stability timestamp from outside of
+//! that history, and none that covers mutations which this projector lacks. The stream ends when
+//! a part of the history is lost.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use proto::rpc::mutation::StreamMessage;
 use super::{MaintenanceStream, SendResult};
 
 impl MaintenanceStream {
-    /// Announces the branches of the history, and ends the stream if part of the history was lost.
+    /// Announces the branches of the history to the reader. Ends the stream if a part of the
+    /// history was lost.
     pub(super) async fn send_history(&mut self) -> SendResult<()> {
         let (logs, losses) = self.bucket.logs();
         if losses != self.losses {
@@ -28,9 +29,9 @@ impl MaintenanceStream {
         Ok(())
     }
 
-    /// Follows the hand-overs of vbuckets. A vbucket that the projector takes over begins at its
-    /// position of that moment; the head has all later mutations. `frames` checks that no mutation
-    /// was skipped.
+    /// Follows the hand-overs of vbuckets between projectors. A vbucket that this projector takes
+    /// over joins the stream at the position at which the projector became its owner; the head
+    /// has all later mutations. `frames` checks that no mutation is skipped.
     pub(super) async fn send_vbucket_changes(&mut self) -> SendResult<()> {
         let (ownership, joined_at) = self.bucket.joined_at();
         if Arc::ptr_eq(&ownership, &self.ownership) {
@@ -61,7 +62,8 @@ impl MaintenanceStream {
         Ok(())
     }
 
-    /// Ends the released vbuckets whose mutations were all sent.
+    /// Ends the vbuckets that this projector has released to another owner, once all their
+    /// mutations were sent.
     pub(super) async fn send_ends(&mut self) -> SendResult<()> {
         if self.ownership.released.is_empty() {
             return Ok(());

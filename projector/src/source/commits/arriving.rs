@@ -1,8 +1,9 @@
-//! The commits of a producer that move with a vbucket to its next owner.
+//! The open commits of a producer that move with a vbucket to its next owner. A commit has a part
+//! in each vbucket that it changes.
 //!
-//! When an owner hands over its last vbucket that has a part of a commit, it passes the commit on
+//! An owner that hands over a vbucket passes the commits with a part in the vbucket to the target
 //! first (`hand_over/copying.rs`). While a vbucket is being handed over to this projector, the
-//! record keeps its commits.
+//! bucket's record keeps the commits of the vbucket.
 
 use proto::model::commits::TransactionEvent;
 use proto::model::ids::{ProducerTransactionId, VbucketId};
@@ -14,15 +15,15 @@ use proto::{Error, Result};
 use crate::source::view::bucket::{Bucket, SourceState};
 
 impl SourceState {
-    /// Returns true if this projector owns a vbucket whose part of the commit is lost.
+    /// Returns true if a part of the commit is lost in a vbucket that this projector owns.
     fn has_lost_own_part(&self, commit: &PushedCommit) -> bool {
         let mut own =
             commit.parts.iter().filter(|part| self.ownership.owned.contains(part.vbucket));
         own.any(|part| self.own_part_state(part) == PartState::Lost)
     }
 
-    /// Returns true if a vbucket with a part is stored here but owned by another projector, so that
-    /// a hand-over to this projector may be in progress.
+    /// Returns true if the commit has a part in a vbucket that this projector stores but does not
+    /// own. That vbucket may be in a hand-over to this projector.
     pub(super) fn may_be_arriving(&self, commit: &PushedCommit) -> bool {
         commit
             .parts
@@ -32,21 +33,25 @@ impl SourceState {
 }
 
 impl Bucket {
-    /// Returns the open commits of producers that have a part in a vbucket.
-    pub fn open_pushed(&self, vbucket: VbucketId) -> Vec<PushedCommit> {
+    /// Returns the producers' open commits that have a part in a vbucket.
+    pub fn open_pushed_in(&self, vbucket: VbucketId) -> Vec<PushedCommit> {
         let is_told = !plant::is(Plant::PushedNotHandedOver);
         let has = |commit: &&PushedCommit| is_told && commit.part_of(vbucket).is_some();
         self.state().open_pushed().filter(has).cloned().collect()
     }
 
-    /// Adds the open commits that are received with a vbucket to the record. Returns the steps that
-    /// the record lacks. A commit that an earlier attempt received only with this vbucket, and that
-    /// is missing now, has ended meanwhile. If other vbuckets here have another version of a
-    /// commit, its producer has committed again, and one of the two owners has not received that
-    /// yet. If a part here is lost for the received version, that version is the former one and can
-    /// never be complete: it is not added. Otherwise dropping either version could split the
-    /// commit, so the vbucket waits (`Unavailable`).
-    pub fn coming_pushed(
+    /// Compares the open commits that are received with a vbucket with those in this bucket's
+    /// record. Returns the steps that bring the record up to date:
+    ///
+    /// - A received commit is added.
+    /// - A commit that only this vbucket has, and that is not received, has ended since an
+    ///   earlier attempt of the hand-over. It is removed.
+    /// - If other vbuckets of this projector have another version of a received commit, its
+    ///   producer has committed again, and one of the two owners does not know that yet. The
+    ///   received version is ignored if a part of it is lost in a vbucket of this projector,
+    ///   because it can then never be complete. Otherwise the hand-over waits (`Unavailable`),
+    ///   because ignoring either version could split the commit.
+    pub fn steps_for_received(
         &self,
         vbucket: VbucketId,
         coming: Vec<PushedCommit>,
@@ -88,7 +93,8 @@ impl Bucket {
         Ok(events)
     }
 
-    /// Returns a vbucket with a part of an open commit, if one was released for another owner.
+    /// Returns a vbucket in which an open commit has a part, and which is released to another
+    /// owner; `None` if there is none.
     pub fn released_with_part_of(&self, transaction: ProducerTransactionId) -> Option<VbucketId> {
         let state = self.state();
         let commit = state.commits.find_pushed(transaction)?;

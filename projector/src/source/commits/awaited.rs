@@ -1,6 +1,7 @@
-//! The parts that the epochs of a pushed bucket wait for, as far as this projector knows: those of
-//! open commits here ([`super::parts`]), and the parts that other owners have queried lately.
-//! Mutations of these parts are always accepted (`service/room.rs`).
+//! The mutations that the epochs of a pushed bucket wait for, as far as this projector knows: the
+//! missing parts of its open commits ([`super::parts`]), and the parts that other owners have
+//! queried lately. (A commit has a part in each vbucket that it changes.) Such mutations are
+//! always accepted (`service/room.rs`).
 
 use std::collections::BTreeMap;
 
@@ -13,9 +14,9 @@ use tokio::time::Instant;
 use crate::source::view::bucket::Bucket;
 
 impl Bucket {
-    /// Answers another owner of a commit about the parts in these vbuckets. That owner is then
-    /// recorded as waiting for the parts that are missing in this bucket, and for the whole
-    /// transaction: its producer may commit it again at positions that were not queried.
+    /// Answers another owner's query about the parts of a commit in these vbuckets. Records that
+    /// the other owner waits for the parts that are missing in this bucket, and also for the
+    /// transaction: its producer may commit it again at other positions.
     pub fn look_at_pushed(
         &self,
         commit: &PushedCommit,
@@ -44,13 +45,13 @@ impl Bucket {
         found
     }
 
-    /// Returns true if another owner has queried a transaction recently.
+    /// Returns true if another owner has recently asked about a producer's transaction.
     pub fn awaits_transaction(&self, transaction: ProducerTransactionId) -> bool {
         self.state().open.awaited.has_transaction(transaction, Instant::now())
     }
 
     /// Returns true if epochs may wait for a commit of a producer: another owner waits for its
-    /// transaction, or for a part of it in these vbuckets.
+    /// transaction, or for a part of the commit in these vbuckets.
     pub fn awaits_commit(&self, commit: &PushedCommit, wanted: &VbucketSet) -> bool {
         if self.awaits_transaction(commit.transaction) {
             return true;
@@ -61,12 +62,12 @@ impl Bucket {
         commit.parts.iter().filter(|part| wanted.contains(part.vbucket)).any(is_awaited)
     }
 
-    /// Returns, for each vbucket with missing parts, the seqno up to which mutations are waited
-    /// for, by open commits of this bucket or by other owners. The commits are read once, whatever
-    /// the number of vbuckets.
+    /// Returns the vbuckets with missing mutations that open commits of this bucket or other
+    /// owners wait for, each with the last seqno that is waited for. The commits are read once,
+    /// whatever the number of vbuckets.
     pub fn awaited_ends(&self) -> BTreeMap<VbucketId, Seqno> {
         let state = self.state();
-        let mut ends: BTreeMap<_, _> = state.open.awaited.ends(Instant::now()).collect();
+        let mut ends: BTreeMap<_, _> = state.open.awaited.awaited_ends(Instant::now()).collect();
         for part in state.open_pushed().flat_map(|commit| &commit.parts) {
             let is_owned = state.ownership.owned.contains(part.vbucket);
             if is_owned && state.own_part_state(part) == PartState::Missing {

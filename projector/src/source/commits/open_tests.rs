@@ -19,34 +19,34 @@ const THIRD: BucketId = BucketId(3);
 fn joint(has_changes: bool) -> OpenCommit {
     let end = Position { vbuuid: Vbuuid(7), seqno: Seqno(4) };
     let positions = has_changes.then_some((VbucketId(0), end)).into_iter().collect();
-    let committed = Committed { transaction: TransactionId(5), affected: 1, positions };
+    let committed = CommittedTransaction { transaction: TransactionId(5), affected: 1, positions };
     OpenCommit::Joint(JointCommit { committed, participants: vec![OWN, SECOND, THIRD] })
 }
 
 fn bucket(commit: &OpenCommit) -> Bucket {
     let info = BucketInfo::new(OWN, "b", 1, SourceKind::Embedded, NodeId(1));
     let mut commits = NewestCommits::default();
-    commits.add(&TransactionEvent::Opened(commit.clone()));
+    commits.apply_event(&TransactionEvent::Opened(commit.clone()));
     let ownership = Ownership { owned: VbucketSet::all(1), ..Ownership::default() };
     let branches = vec![[(Vbuuid(7), 0)].into()];
     let record = BucketRecord { info, branches, ownership, given_up: Default::default(), commits };
     let bucket = Bucket::new(record, &[Seqno(9)], 1 << 20);
-    bucket.count_ages();
+    bucket.start_ages();
     bucket
 }
 
 fn note(bucket: &Bucket, commit: &OpenCommit, other: BucketId, state: PartState) {
-    bucket.note_parts(commit, &[(Participant::Bucket(other), state)]);
+    bucket.record_parts(commit, &[(Participant::Bucket(other), state)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_without_changes_here_ends_when_one_turn_finds_it_in_all_other_buckets() {
+async fn empty_part_ends_when_all_others_have_the_commit() {
     let commit = joint(false);
     let bucket = bucket(&commit);
     tokio::time::sleep(JOINT_LATE_AFTER).await;
     let both = vec![Participant::Bucket(SECOND), Participant::Bucket(THIRD)];
     for _ in 0..2 {
-        assert_eq!(bucket.to_query(9), [(commit.clone(), both.clone())]);
+        assert_eq!(bucket.commits_to_query(9), [(commit.clone(), both.clone())]);
         note(&bucket, &commit, SECOND, PartState::Shown);
         assert_eq!(bucket.settled(), [], "the third one has not answered in this turn");
     }
@@ -55,18 +55,21 @@ async fn a_commit_without_changes_here_ends_when_one_turn_finds_it_in_all_other_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bucket_that_has_lost_its_part_is_left_out_and_one_that_has_shown_it_loses_nothing() {
+async fn only_a_lost_part_makes_a_commit_halved() {
     let commit = joint(true);
     let bucket = bucket(&commit);
     note(&bucket, &commit, SECOND, PartState::Shown);
     note(&bucket, &commit, SECOND, PartState::Lost);
-    assert_eq!(bucket.halved(), []);
+    assert_eq!(bucket.halved_commits(), []);
     note(&bucket, &commit, THIRD, PartState::Lost);
     let transaction = TransactionId(5);
-    assert_eq!(bucket.halved(), [HalvedCommit { transaction, bucket: OWN, lost_in: THIRD }]);
+    assert_eq!(
+        bucket.halved_commits(),
+        [PartlyLostCommit { transaction, bucket: OWN, lost_in: THIRD }]
+    );
     let report = bucket.report().expect("a report");
     assert_eq!(report.joint()[0].others(OWN).count(), 0, "no other bucket is waited for");
     assert_eq!(bucket.settled(), [], "no epoch of this bucket has it");
     tokio::time::sleep(JOINT_LATE_AFTER + Duration::from_secs(1)).await;
-    assert_eq!(bucket.to_query(9), [], "there is nothing to ask");
+    assert_eq!(bucket.commits_to_query(9), [], "there is nothing to ask");
 }

@@ -1,23 +1,26 @@
-//! The parts of a producer's commits ([`proto::model::pushed_commit`]).
+//! The parts of a producer's commits: a commit has a part in each vbucket that it changes
+//! ([`proto::model::pushed_commit`]).
 //!
-//! Each part has a state ([`PartState`]). The owner of its vbucket can determine the state, from
-//! the failover log and the given-up branches. Of vbuckets of other owners a projector has only the
-//! positions of epochs. A position on the branch of the part proves that an epoch has the part; a
-//! position on another branch proves nothing, so the owner is queried (`resolve.rs`). Until it
-//! answers the part counts as missing. So no part counts as shown or lost by mistake.
+//! Each part has a state ([`PartState`]). The owner of the vbucket can determine the state, from
+//! the vbucket's branches and those that the producer has given up. Of other owners' vbuckets, a
+//! projector knows only the positions in epochs. A position on the branch of the part proves that
+//! an epoch has the part; a position on another branch proves nothing, so the owner is queried
+//! (`resolve.rs`). Until it answers the part counts as missing. So no part counts as included in
+//! an epoch, or as lost, by mistake.
 //!
-//! - A commit is *open* until an epoch has all parts that are not lost. A commit with a single part
-//!   left cannot be split, and is no longer open. Epochs of one history only grow, so parts that
-//!   were found in different epochs are all in the later one.
-//! - Only an owner of a part that is not lost has the commit open.
-//! - SYNC names an open commit without the parts that are lost. That is safe: a vbucket that has
-//!   left a branch never begins it again, so no epoch will have such a part, whatever happens. A
-//!   branch that an owner does not know may be about to begin, or the owner's disk has lost it:
-//!   then all epochs wait, until the producer commits again or an operator gives up the rest.
-//! - Readers of present documents of an open commit by id wait, unless this projector knows that no
-//!   part is missing, from the owners or the committing call.
-//! - Mutations that a hold waits for are accepted beyond the bound on mutations that no epoch
-//!   covers ([`super::awaited`]): otherwise the hold would never end.
+//! - A commit is *open* until an epoch has all parts that are not lost. A commit of which only
+//!   one part is not lost cannot be split, and is not open. Epochs of one history only grow, so
+//!   parts that were found in different epochs are all in the later one.
+//! - Only at owners of parts that are not lost does a commit count as open.
+//! - SYNC reports an open commit without the parts that are lost. That is safe: a vbucket that
+//!   has left a branch never begins it again, so no epoch will have such a part, whatever
+//!   happens. A branch that an owner does not know may be about to begin, or the owner's disk has
+//!   lost it: then all epochs wait, until the producer commits again or an operator gives up the
+//!   rest.
+//! - A read by id of a document that an open commit has changed waits, unless the owners or the
+//!   producer's call have informed this projector that no part is missing.
+//! - Mutations that an open commit waits for are accepted even above the bound on mutations that
+//!   no epoch covers ([`super::awaited`]): otherwise the commit would stay open forever.
 
 use proto::model::commits::TransactionEvent;
 use proto::model::history::Branches;
@@ -30,12 +33,12 @@ use proto::{Error, ErrorCode};
 use crate::source::view::bucket::{Bucket, SourceState};
 
 impl SourceState {
-    /// Returns the state of a part, as far as this projector knows it.
+    /// Returns the state of a commit's part in one vbucket, as far as this projector knows it.
     fn part_state(&self, transaction: ProducerTransactionId, part: &PushedPart) -> PartState {
         if self.ownership.owned.contains(part.vbucket) {
             return self.own_part_state(part);
         }
-        if self.epochs.back().is_some_and(|newest| part.is_on_branch_of(&newest.cut)) {
+        if self.epochs.back().is_some_and(|newest| part.is_in_cut_on_its_branch(&newest.cut)) {
             return PartState::Shown;
         }
         let participant = Participant::Vbucket(part.vbucket);
@@ -43,7 +46,7 @@ impl SourceState {
         reported.unwrap_or(PartState::Missing)
     }
 
-    /// Returns the state of a part in a vbucket that this projector owns.
+    /// Returns the state of a commit's part in a vbucket that this projector owns.
     pub(super) fn own_part_state(&self, part: &PushedPart) -> PartState {
         let none = Branches::new();
         let branches = self.logs.get(part.vbucket).unwrap_or(&none);
@@ -59,7 +62,7 @@ impl SourceState {
         }
     }
 
-    /// Iterates over the parts that are not lost, with their states.
+    /// Iterates over the parts of a commit that are not lost, each with its state.
     pub(super) fn parts_left<'c>(
         &self,
         commit: &'c PushedCommit,
@@ -68,6 +71,7 @@ impl SourceState {
         commit.parts.iter().map(with_state).filter(|(_, state)| *state != PartState::Lost)
     }
 
+    /// Returns true if the commit of a producer is open at this projector.
     pub(super) fn is_open_pushed(&self, commit: &PushedCommit) -> bool {
         let (mut left, mut is_kept, mut is_shown) = (0, false, true);
         for (part, state) in self.parts_left(commit) {
@@ -83,8 +87,8 @@ impl SourceState {
         self.commits.pushed().filter(|commit| self.is_open_pushed(commit))
     }
 
-    /// Returns the vbuckets of other owners whose parts are in no epoch, as far as this projector
-    /// knows.
+    /// Returns the other owners' vbuckets whose parts of a commit are in no epoch, as far as this
+    /// projector knows.
     pub(super) fn unsettled_parts(&self, commit: &PushedCommit) -> Vec<Participant> {
         let is_unsettled = |part: &&PushedPart| {
             let is_owned = self.ownership.owned.contains(part.vbucket);
@@ -94,7 +98,7 @@ impl SourceState {
         parts.map(|part| Participant::Vbucket(part.vbucket)).collect()
     }
 
-    /// Returns the first missing part of an open commit; `None` if no part is missing, or if this
+    /// Returns the first missing part of an open commit. `None` if no part is missing, or if this
     /// projector was informed that all parts are durable.
     pub(super) fn missing_part<'c>(&self, commit: &'c PushedCommit) -> Option<&'c PushedPart> {
         if self.open.complete.contains(&CommitId::Pushed(commit.transaction)) {
@@ -104,16 +108,17 @@ impl SourceState {
         left.find(|(_, state)| *state == PartState::Missing).map(|(part, _)| part)
     }
 
-    /// Iterates over the open commits that lack parts, as far as this projector knows.
+    /// Iterates over the producers' open commits of which parts are missing, as far as this
+    /// projector knows.
     fn incomplete_pushed(&self) -> impl Iterator<Item = &PushedCommit> {
         self.open_pushed().filter(|commit| self.missing_part(commit).is_some())
     }
 }
 
 impl Bucket {
-    /// Records the commits of a producer in a group, before the documents of the group are in the
-    /// table.
-    pub(in crate::source) fn announce_pushed(&self, events: &[TransactionEvent]) {
+    /// Records the producers' commits of a group before the document table has the group's
+    /// documents. So a reader of such a document finds the open commit.
+    pub(in crate::source) fn record_pushed_commits(&self, events: &[TransactionEvent]) {
         let is_pushed = |event: &&TransactionEvent| {
             matches!(event, TransactionEvent::Opened(OpenCommit::Pushed(_)))
         };
@@ -123,9 +128,9 @@ impl Bucket {
         }
     }
 
-    /// Records that all parts of an open commit are durable. Another version of the commit may
-    /// still lack parts.
-    pub fn complete_pushed(&self, commit: &PushedCommit) {
+    /// Records that all parts of an open commit are durable. Has no effect if the producer has
+    /// committed the transaction again at other positions.
+    pub fn record_all_parts_durable(&self, commit: &PushedCommit) {
         let is_new = {
             let mut state = self.state();
             state.commits.find_pushed(commit.transaction) == Some(commit)
@@ -136,13 +141,13 @@ impl Bucket {
         }
     }
 
-    /// Returns true if some open commit may lack parts.
+    /// Returns true if parts of some open commit may be missing.
     pub fn has_incomplete_pushed(&self) -> bool {
         self.state().incomplete_pushed().next().is_some()
     }
 
-    /// Returns the open commit that made the change with this seqno in a vbucket, if the commit may
-    /// lack parts.
+    /// Returns the open commit that has this seqno of a vbucket, if parts of the commit may be
+    /// missing.
     pub fn incomplete_pushed_at(
         &self,
         vbucket: VbucketId,
@@ -158,8 +163,9 @@ impl Bucket {
         found.map(|commit| commit.transaction)
     }
 
-    /// Returns the error for a reader of a document whose commit lacks parts.
-    pub fn incomplete(&self, transaction: ProducerTransactionId) -> Error {
+    /// Returns the error for a reader of a document that was changed by a commit with missing
+    /// parts.
+    pub fn incomplete_error(&self, transaction: ProducerTransactionId) -> Error {
         let name = &self.info.name;
         let what = format!(
             "transaction {transaction} of the producer of bucket {name} is committed in part, and has changed the document"

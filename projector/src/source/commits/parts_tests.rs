@@ -53,7 +53,7 @@ fn bucket_with(commit: &PushedCommit, end: u64, branches: &[(u64, u64)]) -> Buck
     let info = BucketInfo::new(BUCKET, "p", 3, SourceKind::Push, NodeId(1));
     let own = branches.iter().map(|(vbuuid, began)| (Vbuuid(*vbuuid), *began)).collect();
     let mut commits = NewestCommits::default();
-    commits.add(&TransactionEvent::Opened(OpenCommit::Pushed(commit.clone())));
+    commits.apply_event(&TransactionEvent::Opened(OpenCommit::Pushed(commit.clone())));
     let owned = [OWN, VbucketId(2)].into_iter().collect();
     let ownership = Ownership { owned, ..Ownership::default() };
     let branches = vec![own, Branches::new(), Branches::new()];
@@ -64,7 +64,7 @@ fn bucket_with(commit: &PushedCommit, end: u64, branches: &[(u64, u64)]) -> Buck
 /// Records the state of a part as its owner has reported it.
 fn note(bucket: &Bucket, commit: &PushedCommit, vbucket: VbucketId, state: PartState) {
     let commit = OpenCommit::Pushed(commit.clone());
-    bucket.note_parts(&commit, &[(Participant::Vbucket(vbucket), state)]);
+    bucket.record_parts(&commit, &[(Participant::Vbucket(vbucket), state)]);
 }
 
 fn bucket() -> Bucket {
@@ -130,7 +130,7 @@ fn an_epoch_has_a_commit_when_it_has_all_parts_on_their_branches() {
 }
 
 #[test]
-fn the_owner_of_another_vbucket_tells_what_an_epoch_on_a_later_branch_has() {
+fn other_owners_part_on_a_later_branch_is_queried() {
     for (told, stays) in [
         (PartState::Missing, true),
         (PartState::Durable, true),
@@ -146,19 +146,19 @@ fn the_owner_of_another_vbucket_tells_what_an_epoch_on_a_later_branch_has() {
 }
 
 #[test]
-fn what_was_told_of_another_version_of_a_commit_counts_for_nothing() {
+fn reports_about_another_version_are_ignored() {
     let bucket = bucket();
     let anew = commit_of(&[(OWN, 2, 5), (OTHER, 4, 6)]);
     note(&bucket, &anew, OTHER, PartState::Lost);
     assert!(is_open(&bucket));
     note(&bucket, &commit(), OTHER, PartState::Lost);
     assert!(!is_open(&bucket));
-    bucket.announce_pushed(&[TransactionEvent::Opened(OpenCommit::Pushed(anew))]);
+    bucket.record_pushed_commits(&[TransactionEvent::Opened(OpenCommit::Pushed(anew))]);
     assert!(is_open(&bucket), "committed anew");
 }
 
 #[test]
-fn a_part_that_is_lost_is_named_no_longer_and_the_others_are_held_together() {
+fn lost_part_is_not_reported_and_others_stay_together() {
     let (third, fourth) = ((VbucketId(2), 0, 1), (OTHER, 0, 2));
     let bucket = bucket_with(&commit_of(&[(OWN, 2, 5), fourth, third]), 9, &[(BRANCH, 0)]);
     note(&bucket, &commit_of(&[(OWN, 2, 5), fourth, third]), OTHER, PartState::Lost);
@@ -174,7 +174,7 @@ fn a_reader_waits_for_the_changes_of_a_commit_that_lacks_parts_and_for_no_others
     let bucket = bucket();
     let waiting: Vec<u64> = (1..=9).filter(|seqno| waits(&bucket, *seqno)).collect();
     assert_eq!(waiting, [3, 4, 5]);
-    bucket.complete_pushed(&commit());
+    bucket.record_all_parts_durable(&commit());
     assert!(!waits(&bucket, 4) && is_open(&bucket));
     // The own part is lost, and others have its seqnos.
     let three = commit_of(&[(OWN, 2, 5), (OTHER, 0, 2), (VbucketId(2), 0, 1)]);
@@ -190,7 +190,7 @@ fn a_commit_is_announced_before_it_is_published() {
         transaction: ProducerTransactionId(2),
         ..commit_of(&[(OWN, 9, 10), (OTHER, 2, 3)])
     };
-    bucket.announce_pushed(&[TransactionEvent::Opened(OpenCommit::Pushed(next))]);
+    bucket.record_pushed_commits(&[TransactionEvent::Opened(OpenCommit::Pushed(next))]);
     assert_eq!(bucket.durable().get(OWN).seqno, Seqno(9), "nothing is published");
     assert_eq!(bucket.incomplete_pushed_at(OWN, Seqno(10)), Some(ProducerTransactionId(2)));
 }
@@ -234,7 +234,7 @@ fn an_owner_tells_what_it_knows_and_awaits_what_is_missing() {
 }
 
 #[test]
-fn a_missing_part_of_an_own_vbucket_is_awaited() {
+fn missing_part_in_an_owned_vbucket_is_awaited() {
     let bucket = bucket_with(&commit_of(&[(OWN, 2, 5), (VbucketId(2), 0, 4)]), 9, &[(BRANCH, 0)]);
     assert_eq!(
         (awaited_end(&bucket, OWN), awaited_end(&bucket, VbucketId(2))),
@@ -244,16 +244,16 @@ fn a_missing_part_of_an_own_vbucket_is_awaited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_commits_are_asked_about_in_turns_and_awaited_places_are_forgotten() {
+async fn late_commits_are_queried_in_rounds() {
     let bucket = bucket();
     let more = (2..=5).map(|n| PushedCommit { transaction: ProducerTransactionId(n), ..commit() });
     let more: Vec<_> =
         more.map(|commit| TransactionEvent::Opened(OpenCommit::Pushed(commit))).collect();
-    bucket.announce_pushed(&more);
-    assert_eq!(bucket.to_query(9), [], "they are young");
+    bucket.record_pushed_commits(&more);
+    assert_eq!(bucket.commits_to_query(9), [], "they are young");
     tokio::time::sleep(LATE_AFTER).await;
     let asked = || -> Vec<u64> {
-        let queried = bucket.to_query(2).into_iter();
+        let queried = bucket.commits_to_query(2).into_iter();
         let number = |(commit, participants): (OpenCommit, _)| {
             assert_eq!(participants, [Participant::Vbucket(OTHER)]);
             commit.pushed().expect("of a producer").transaction.0
@@ -271,14 +271,14 @@ async fn late_commits_are_asked_about_in_turns_and_awaited_places_are_forgotten(
 /// A producer may commit again at positions that were not queried, so the owner of a lost part is
 /// queried further.
 #[tokio::test(start_paused = true)]
-async fn the_owner_of_a_lost_part_is_asked_on_and_remembers_the_transaction() {
+async fn owner_of_a_lost_part_is_still_queried() {
     let commit = commit_of(&[(OWN, 2, 5), (OTHER, 0, 2), (VbucketId(2), 0, 4)]);
     let bucket = bucket_with(&commit, 9, &[(BRANCH, 0)]);
     tokio::time::sleep(LATE_AFTER).await;
     let told = || bucket.report().expect("a report").pushed()[0].parts.len();
     note(&bucket, &commit, OTHER, PartState::Lost);
     let query = (OpenCommit::Pushed(commit.clone()), vec![Participant::Vbucket(OTHER)]);
-    assert_eq!(bucket.to_query(9), [query]);
+    assert_eq!(bucket.commits_to_query(9), [query]);
     note(&bucket, &commit, OTHER, PartState::Missing);
     assert_eq!(told(), 2, "a lost part stays lost");
     let known = commit_of(&[(OWN, 0, 1), (OTHER, 7, 9)]);
@@ -298,66 +298,66 @@ async fn the_owner_of_a_lost_part_is_asked_on_and_remembers_the_transaction() {
 }
 
 #[test]
-fn a_vbucket_brings_its_open_commits_and_no_version_of_one_replaces_another() {
+fn received_vbucket_adds_its_open_commits() {
     let bucket = bucket();
     let anew = commit_of(&[(OWN, 2, 5), (OTHER, 4, 6)]);
-    assert_eq!(bucket.coming_pushed(OTHER, vec![commit()]), Ok(vec![]), "it is known");
-    assert_eq!(bucket.coming_pushed(OTHER, vec![]), Ok(vec![]), "an own part keeps it");
-    let refused = bucket.coming_pushed(OTHER, vec![anew.clone()]).expect_err("an own part");
+    assert_eq!(bucket.steps_for_received(OTHER, vec![commit()]), Ok(vec![]), "it is known");
+    assert_eq!(bucket.steps_for_received(OTHER, vec![]), Ok(vec![]), "an own part keeps it");
+    let refused = bucket.steps_for_received(OTHER, vec![anew.clone()]).expect_err("an own part");
     assert_eq!(refused.code, ErrorCode::Unavailable);
     // Only the vbucket in hand-over has contained the known version.
     let elsewhere = commit_of(&[(OTHER, 0, 2), (VbucketId(3), 0, 1)]);
     let bucket = bucket_with(&elsewhere, 9, &[(BRANCH, 0)]);
     assert_eq!(
-        bucket.coming_pushed(OTHER, vec![anew.clone()]),
+        bucket.steps_for_received(OTHER, vec![anew.clone()]),
         Ok(vec![TransactionEvent::Opened(OpenCommit::Pushed(anew))])
     );
     let ended = Ok(vec![TransactionEvent::Settled(CommitId::Pushed(TRANSACTION))]);
-    assert_eq!(bucket.coming_pushed(OTHER, vec![]), ended, "it was cancelled at the owner");
-    assert_eq!(bucket.coming_pushed(VbucketId(2), vec![]), Ok(vec![]), "another vbucket");
+    assert_eq!(bucket.steps_for_received(OTHER, vec![]), ended, "it was cancelled at the owner");
+    assert_eq!(bucket.steps_for_received(VbucketId(2), vec![]), Ok(vec![]), "another vbucket");
 }
 
 /// The producer has committed again while the other vbucket was released, so that vbucket has only
 /// the former version.
 #[test]
-fn a_version_whose_part_is_lost_does_not_come_along() {
+fn received_version_with_a_lost_part_is_ignored() {
     let anew = {
         let mut anew = commit();
         (anew.parts[0].after, anew.parts[0].end) = (Seqno(5), at(LATER, 7));
         anew
     };
     let bucket = bucket_with(&anew, 9, &[(LATER, 4), (BRANCH, 0)]);
-    assert_eq!(bucket.coming_pushed(OTHER, vec![commit()]), Ok(vec![]));
+    assert_eq!(bucket.steps_for_received(OTHER, vec![commit()]), Ok(vec![]));
     let elsewhere = commit_of(&[(OWN, 2, 5), (OTHER, 1, 3)]);
-    let refused = bucket.coming_pushed(OTHER, vec![elsewhere]).expect_err("at another place");
+    let refused = bucket.steps_for_received(OTHER, vec![elsewhere]).expect_err("at another place");
     assert_eq!(refused.code, ErrorCode::Unavailable);
     let lost = bucket_with(&commit(), 9, &[(LATER, 4), (BRANCH, 0)]);
-    let refused = lost.coming_pushed(OTHER, vec![anew]).expect_err("the known one is lost");
+    let refused = lost.steps_for_received(OTHER, vec![anew]).expect_err("the known one is lost");
     assert_eq!(refused.code, ErrorCode::Unavailable);
 }
 
 #[test]
-fn who_has_committed_one_version_says_nothing_of_another() {
+fn reports_are_separate_for_each_version() {
     let bucket = bucket();
-    bucket.complete_pushed(&commit_of(&[(OWN, 2, 5), (OTHER, 4, 6)]));
+    bucket.record_all_parts_durable(&commit_of(&[(OWN, 2, 5), (OTHER, 4, 6)]));
     assert!(waits(&bucket, 4));
-    bucket.complete_pushed(&commit());
+    bucket.record_all_parts_durable(&commit());
     assert!(!waits(&bucket, 4));
 }
 
 /// A group ends one version of a commit while another version is not published yet.
 #[test]
-fn a_commit_that_is_made_anew_is_not_settled_with_its_former_version() {
+fn new_version_survives_the_end_of_the_old_one() {
     let bucket = Arc::new(bucket());
     say_epoch(&bucket, 1, at(BRANCH, 9), at(BRANCH, 2));
     let settled = |numbered: &PushedCommit| {
         let mut commits = NewestCommits::default();
-        commits.add(&TransactionEvent::Opened(OpenCommit::Pushed(numbered.clone())));
+        commits.apply_event(&TransactionEvent::Opened(OpenCommit::Pushed(numbered.clone())));
         let behind = Positions { commits, ..bucket.published() };
         let mut pending = PendingChanges::new(Arc::clone(&bucket), behind);
         let document = Bytes::from_static(b"{}");
         pending.add(Mutation::new((OWN, Seqno(10)), "a".into(), MutationKind::Upsert, document));
-        pending.settle();
+        pending.drop_ended_commits();
         pending.commits.open().len() == 0
     };
     assert!(settled(&commit()));

@@ -1,14 +1,15 @@
-//! Numbers the commit of a transaction: the last change of each document that it has changed, as
-//! one request.
+//! Numbers the commit of a transaction, which consists of the last change of each changed
+//! document. All changes are numbered, or none if the commit is refused.
 //!
-//! The check is made when mutations are numbered, so it considers every other commit: visible
-//! commits, groups that are not visible yet, and earlier requests of the present group. The first
-//! committer wins:
+//! The check for conflicts is made when the mutations are numbered, so it considers every other
+//! commit: visible commits, groups that are not visible yet, and earlier requests of the present
+//! group. The first committer wins:
 //!
-//! - A transaction that has read a snapshot is refused if a document that it changes was changed or
-//!   deleted after the snapshot.
-//! - A document that the transaction has begun with an INSERT must still be absent. If it exists
-//!   and the transaction has no snapshot, the commit is refused with the error of an INSERT.
+//! - A transaction that has read a snapshot is refused if a document that it changes was changed
+//!   or deleted after the snapshot.
+//! - A document whose first change in the transaction is an INSERT must still be absent. If it
+//!   exists and the transaction has no snapshot, the commit is refused with the error of an
+//!   INSERT.
 //! - Any other change replaces the present document.
 //!
 //! A large commit has looked its documents up before ([`look_up`]), and looks up only those
@@ -19,7 +20,7 @@
 
 use std::sync::Arc;
 
-use proto::model::commits::{Committed, TransactionEvent};
+use proto::model::commits::{CommittedTransaction, TransactionEvent};
 use proto::model::ids::Seqno;
 use proto::model::joint::JointCommit;
 use proto::model::open_commit::OpenCommit;
@@ -28,39 +29,41 @@ use proto::rpc::api::WriteReply;
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
-use super::holds::{check_room, check_unheld};
+use super::holds::{check_joint_limit, check_not_locked};
 use super::numbering::RequestNumbering;
-use crate::effects::duplicate;
-use crate::source::groups::ahead::Ahead;
+use crate::effects::duplicate_id_error;
+use crate::source::groups::ahead::UnshownGroups;
 use crate::source::pending::PendingChanges;
 use crate::source::view::bucket::Bucket;
 use crate::transactions::committing::CommitInProgress;
-use crate::transactions::document_lookups::LookedUp;
+use crate::transactions::document_lookups::DocumentLookUps;
 use crate::transactions::snapshot::Snapshot;
 use crate::transactions::transaction::LastChange;
 use documents::document_store::{DocumentStore, LogRange};
 use documents::mutation::Mutation;
 
-/// The remedy that the error of a conflict recommends.
+/// The hint in the error of a conflict.
 const BEGIN_AGAIN: &str = "begin the transaction again";
 
-/// The number of bytes of one read of the log, for changes made while the documents of a commit were looked up.
+/// The size in bytes of one read of the log. The reads find the documents that were changed after
+/// a commit looked them up.
 const LOG_READ_BYTES: usize = 1 << 20;
 
-/// Numbers a commit, or refuses all of it. If the commit has participants, this bucket decides:
-/// they are prepared already.
+/// Numbers all changes of a commit, or refuses the commit. If the commit has participants in
+/// other buckets, this bucket decides the outcome, and the others have prepared the transaction
+/// already.
 pub(in crate::source) fn commit(
     pending: &mut PendingChanges,
-    store: (&mut Ahead, &dyn DocumentStore),
+    store: (&mut UnshownGroups, &dyn DocumentStore),
     committing: &mut CommitInProgress,
 ) -> Result<WriteReply> {
     if !committing.participants.is_empty() {
-        check_room(pending)?;
+        check_joint_limit(pending)?;
     }
-    let kept = effective(pending, store, committing)?;
-    let mut numbered = RequestNumbering::of(pending, kept.len());
+    let kept = effective_changes(pending, store, committing)?;
+    let mut numbered = RequestNumbering::for_request(pending, kept.len());
     match kept.len() == committing.changes.len() && committing.unnumbered.is_some() {
-        true => numbered.add_made(committing.unnumbered.take().unwrap_or_default()),
+        true => numbered.add_created(committing.unnumbered.take().unwrap_or_default()),
         false => {
             for Mutation { id, kind, document, .. } in kept.into_iter().map(Arc::as_ref) {
                 numbered.add(id, *kind, document.clone());
@@ -71,9 +74,9 @@ pub(in crate::source) fn commit(
     let CommitInProgress { transaction, participants, .. } = committing;
     let (transaction, affected) = (*transaction, reply.affected);
     let positions = reply.position.positions.clone();
-    let committed = Committed { transaction, affected, positions };
+    let committed = CommittedTransaction { transaction, affected, positions };
     let participants = participants.clone();
-    pending.transaction(match participants.is_empty() {
+    pending.add_transaction_step(match participants.is_empty() {
         true => TransactionEvent::Committed(committed),
         false => {
             let joint = JointCommit { committed, participants };
@@ -83,18 +86,18 @@ pub(in crate::source) fn commit(
     Ok(reply)
 }
 
-/// Returns the changes of a transaction that have an effect. `Conflict` if another writer has
-/// changed one of its documents; `DuplicateId` if that document was inserted and the transaction
-/// has no snapshot.
-pub(super) fn effective<'c>(
+/// Returns the changes of a transaction that have an effect. The error is `Conflict` if another
+/// writer has changed one of its documents, and `DuplicateId` if the transaction has no snapshot
+/// and an inserted document exists.
+pub(super) fn effective_changes<'c>(
     pending: &mut PendingChanges,
-    (ahead, store): (&mut Ahead, &dyn DocumentStore),
+    (ahead, store): (&mut UnshownGroups, &dyn DocumentStore),
     committing: &'c CommitInProgress,
 ) -> Result<Vec<&'c Arc<Mutation>>> {
     let CommitInProgress { changes, snapshot, looked_up, .. } = committing;
     let ids = changes.iter().map(|changed| &*changed.mutation.id);
     // A prepared transaction that holds a document is about to change it.
-    check_unheld(pending, ids)
+    check_not_locked(pending, ids)
         .map_err(|held| Error { code: ErrorCode::Conflict, ..held.with_hint(BEGIN_AGAIN) })?;
     if let Some(snapshot) = snapshot {
         let vbuckets = changes.iter().map(|changed| changed.mutation.vbucket);
@@ -102,7 +105,7 @@ pub(super) fn effective<'c>(
     }
     let mut newest = NewestStates { pending, ahead, store };
     let known = match looked_up {
-        Some(looked_up) => newest.still_known(looked_up, changes)?,
+        Some(looked_up) => newest.still_valid_look_up(looked_up, changes)?,
         None => None,
     };
     let mut kept = Vec::with_capacity(changes.len());
@@ -111,7 +114,7 @@ pub(super) fn effective<'c>(
         let exists = match known.as_ref().and_then(|known| known[at]) {
             Some(exists) => exists,
             None if newest.has_conflict(changed, snapshot.as_ref())? => {
-                return Err(refused(&pending.bucket.info.name, mutation, snapshot.as_ref()));
+                return Err(refusal_error(&pending.bucket.info.name, mutation, snapshot.as_ref()));
             }
             None => mutation.kind == MutationKind::Upsert || newest.exists(&mutation.id)?,
         };
@@ -122,13 +125,13 @@ pub(super) fn effective<'c>(
     Ok(kept)
 }
 
-/// Looks up the documents of a commit before it is numbered. `Conflict` or `DuplicateId`, as in
-/// [`effective`], if the commit will be refused with certainty.
+/// Looks up the documents of a commit before it is numbered. Returns `Conflict` or `DuplicateId`
+/// if it is already certain that [`effective`] will refuse the commit.
 pub fn look_up(
     store: &dyn DocumentStore,
     bucket: &Bucket,
     committing: &CommitInProgress,
-) -> Result<LookedUp> {
+) -> Result<DocumentLookUps> {
     let CommitInProgress { changes, snapshot, .. } = committing;
     // Order matters: the documents have everything up to these positions, and perhaps more.
     let (ends, id) = (bucket.durable(), bucket.info.id);
@@ -144,22 +147,23 @@ pub fn look_up(
         let depends = *was_inserted || mutation.kind == MutationKind::Deletion;
         let is_there = depends && store.contains(id, &mutation.id)?;
         if is_conflict || *was_inserted && is_there {
-            return Err(refused(&bucket.info.name, mutation, snapshot.as_ref()));
+            return Err(refusal_error(&bucket.info.name, mutation, snapshot.as_ref()));
         }
         exists.push(is_there);
     }
-    Ok(LookedUp::new(ends, exists, changes))
+    Ok(DocumentLookUps::new(ends, exists, changes))
 }
 
-/// Look-ups of the newest state of documents, including all numbered mutations.
+/// Finds the newest version of a document, including mutations that are numbered but not yet in
+/// the store.
 struct NewestStates<'n> {
     pending: &'n mut PendingChanges,
-    ahead: &'n mut Ahead,
+    ahead: &'n mut UnshownGroups,
     store: &'n dyn DocumentStore,
 }
 
 impl NewestStates<'_> {
-    /// True if another writer has changed a document that a transaction changes.
+    /// Returns true if another writer has changed a document that a transaction changes.
     fn has_conflict(&mut self, changed: &LastChange, snapshot: Option<&Snapshot>) -> Result<bool> {
         let id = &changed.mutation.id;
         if let Some(snapshot) = snapshot {
@@ -175,12 +179,12 @@ impl NewestStates<'_> {
         Ok(changed.was_inserted && self.exists(id)?)
     }
 
-    /// Returns, for each change, whether its document exists, if the earlier look-up is still valid
-    /// because the document was not changed in between; `None` for the others. Returns `None` if
-    /// the log no longer contains which documents were changed.
-    fn still_known(
+    /// Compares the log with an earlier look-up of a commit's documents. Returns for each change
+    /// whether its document exists, or `None` if the document was changed after the look-up.
+    /// Returns `None` as a whole if the log no longer shows which documents were changed.
+    fn still_valid_look_up(
         &mut self,
-        looked_up: &LookedUp,
+        looked_up: &DocumentLookUps,
         changes: &[LastChange],
     ) -> Result<Option<Vec<Option<bool>>>> {
         let bucket = self.pending.bucket.info.id;
@@ -209,29 +213,34 @@ impl NewestStates<'_> {
         Ok(Some(known))
     }
 
-    fn numbered(&mut self, id: &str) -> Option<(MutationKind, Seqno)> {
+    /// Returns the newest numbered mutation of a document that the store lacks: its kind and its
+    /// seqno.
+    fn last_numbered(&mut self, id: &str) -> Option<(MutationKind, Seqno)> {
         let newest = self.pending.newest(id).or_else(|| self.ahead.newest(id))?;
         Some((newest.kind, newest.seqno))
     }
 
+    /// Returns the seqno of the last change of a document; `None` if there is none.
     fn changed_at(&mut self, id: &str) -> Result<Option<Seqno>> {
-        match self.numbered(id) {
+        match self.last_numbered(id) {
             Some((_, seqno)) => Ok(Some(seqno)),
             None => self.store.changed_at(self.pending.bucket.info.id, id),
         }
     }
 
+    /// Returns true if a document exists after all numbered mutations.
     fn exists(&mut self, id: &str) -> Result<bool> {
-        match self.numbered(id) {
+        match self.last_numbered(id) {
             Some((kind, _)) => Ok(kind == MutationKind::Upsert),
             None => self.store.contains(self.pending.bucket.info.id, id),
         }
     }
 }
 
-fn refused(bucket: &str, mutation: &Mutation, snapshot: Option<&Snapshot>) -> Error {
+/// Returns the error of a commit that is refused because of one of its documents.
+fn refusal_error(bucket: &str, mutation: &Mutation, snapshot: Option<&Snapshot>) -> Error {
     if snapshot.is_none() {
-        return duplicate(bucket, &mutation.id);
+        return duplicate_id_error(bucket, &mutation.id);
     }
     let what = format!(
         "document {:?} of bucket {bucket} was changed by another transaction since this one began to read",

@@ -1,4 +1,4 @@
-//! Embedded buckets, whose mutations the projector numbers.
+//! Embedded buckets: the projector numbers their mutations itself.
 
 pub mod commit;
 pub mod holds;

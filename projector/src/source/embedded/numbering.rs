@@ -1,4 +1,4 @@
-//! Numbers the writes of an embedded bucket.
+//! Assigns seqnos to the writes of an embedded bucket.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use proto::model::ids::{Seqno, VbucketId, Vbuuid, vbucket_of};
 use proto::rpc::api::{CheckedWrites, WriteReply};
 use proto::rpc::mutation::MutationKind;
 
-use crate::effects::effects;
+use crate::effects::writes_with_effect;
 use crate::source::pending::PendingChanges;
 use documents::mutation::Mutation;
 
-/// Numbers the writes of a request: all or none. `exists` returns whether a document existed before
-/// the group.
+/// Numbers all writes of a request, or none if the request is refused. `exists` returns whether a
+/// document existed before the group of requests.
 pub(in crate::source) fn write(
     pending: &mut PendingChanges,
     exists: &mut dyn FnMut(&str) -> Result<bool>,
@@ -26,8 +26,8 @@ pub(in crate::source) fn write(
         Some(newest) => Ok(newest.kind == MutationKind::Upsert),
         None => exists(id),
     };
-    let effective = effects(&bucket.info.name, writes, &mut exists)?;
-    let mut written = RequestNumbering::of(pending, writes.len());
+    let effective = writes_with_effect(&bucket.info.name, writes, &mut exists)?;
+    let mut written = RequestNumbering::for_request(pending, writes.len());
     for (n, write) in writes.iter().enumerate() {
         if effective.as_ref().is_some_and(|effective| !effective[n]) {
             continue;
@@ -41,15 +41,15 @@ pub(in crate::source) fn write(
     Ok(written.reply())
 }
 
-/// Numbers the mutations of one request.
+/// Assigns seqnos to the mutations of one request, and collects the positions for its reply.
 pub(super) struct RequestNumbering<'p> {
     pending: &'p mut PendingChanges,
     vbuckets: Vec<VbucketId>,
 }
 
 impl<'p> RequestNumbering<'p> {
-    /// Creates the numbering of a request with about this number of mutations.
-    pub fn of(pending: &'p mut PendingChanges, about: usize) -> Self {
+    /// Creates the numbering of a request that has about this many mutations.
+    pub fn for_request(pending: &'p mut PendingChanges, about: usize) -> Self {
         pending.changes.mutations.reserve(about);
         Self { pending, vbuckets: Vec::with_capacity(about) }
     }
@@ -63,9 +63,9 @@ impl<'p> RequestNumbering<'p> {
         self.pending.add(Mutation::new(place, Arc::clone(id), kind, document));
     }
 
-    /// Adds mutations that were created earlier, in this order, at the next positions of their
-    /// vbuckets.
-    pub fn add_made(&mut self, made: Vec<Arc<Mutation>>) {
+    /// Adds mutations that were created without seqnos, in this order, at the next positions of
+    /// their vbuckets.
+    pub fn add_created(&mut self, made: Vec<Arc<Mutation>>) {
         for mut mutation in made {
             // The mutation has no other reference before it is numbered.
             let Some(unnumbered) = Arc::get_mut(&mut mutation) else {
@@ -78,7 +78,7 @@ impl<'p> RequestNumbering<'p> {
         }
     }
 
-    /// The reply to the request.
+    /// Returns the reply to the request.
     pub fn reply(self) -> WriteReply {
         let Self { pending, mut vbuckets } = self;
         let affected = vbuckets.len() as u64;

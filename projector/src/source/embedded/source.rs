@@ -1,4 +1,4 @@
-//! The embedded source.
+//! The implementation of [`Source`] for embedded buckets.
 
 use proto::env::Random;
 use proto::model::bucket::BucketInfo;
@@ -14,10 +14,10 @@ use crate::source::kind::{Source, WriteCall};
 pub struct Embedded;
 
 impl Source for Embedded {
-    /// Begins a new branch in each vbucket. The new branch is needed because an earlier process may
-    /// have numbered mutations that are lost, the store may be an older copy, and another copy may
-    /// have mutations that this one lacks. Earlier branches remain in the history if the store has
-    /// them.
+    /// Begins a new branch in each vbucket. A new branch is needed for three reasons: an earlier
+    /// process may have numbered mutations that are lost, the store may be an older copy, and
+    /// another copy may have mutations that this one lacks. Earlier branches remain in the
+    /// history if the store has them.
     fn begin(&self, mut branches: Vec<Branches>, ends: &Cut, random: &dyn Random) -> Vec<Branches> {
         let has_any = branches.iter().any(|branches| !branches.is_empty());
         if has_any && plant::is(Plant::BranchKept) {
@@ -40,6 +40,7 @@ impl Source for Embedded {
         }
     }
 
-    /// Does nothing: the change log is the source, and its size bounds it.
+    /// Does nothing: no producer waits for the confirmation, and the change log is bounded by its
+    /// size.
     fn confirm(&self, _: &BucketInfo, _: &Cut) {}
 }

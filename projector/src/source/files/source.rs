@@ -1,4 +1,4 @@
-//! The source of buckets from files.
+//! The implementation of [`Source`] for buckets whose documents come from files.
 
 use proto::env::Random;
 use proto::model::bucket::BucketInfo;
@@ -8,11 +8,12 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::source::kind::{Source, WriteCall};
 
-/// The source of buckets whose documents are numbered by their files.
+/// The source of buckets whose documents come from files; the order of the rows in the files
+/// numbers them.
 pub struct FromFiles;
 
 impl Source for FromFiles {
-    /// Returns `branches`: they are determined by the version.
+    /// Returns `branches` unchanged: the data set's version determines them.
     fn begin(&self, branches: Vec<Branches>, _: &Cut, _: &dyn Random) -> Vec<Branches> {
         branches
     }
@@ -23,11 +24,11 @@ impl Source for FromFiles {
         Err(Error::new(ErrorCode::Unsupported, what).with_hint(hint))
     }
 
-    /// Returns false for a partition that is not whole, which has no branch.
+    /// Returns false for a partition of which rows are missing; such a partition has no branch.
     fn can_serve(&self, branches: &Branches) -> bool {
         !branches.is_empty()
     }
 
-    /// Does nothing: all documents are in the files.
+    /// Does nothing: the files keep all documents.
     fn confirm(&self, _: &BucketInfo, _: &Cut) {}
 }

@@ -1,9 +1,10 @@
-//! The work of a bucket's writer when it stores the partitions of a version.
+//! The steps of a bucket's writer that store the partitions of a data set's version.
 //!
 //! The rows of a partition are stored as documents, each with its row number as its seqno. The
-//! number of rows is known when the last one is stored. So the documents are stored first, and then
-//! the purge point and the branch in one step, which makes the partition whole. A process that
-//! finds documents of a partition without a branch removes them, and starts again.
+//! number of rows is known only when the last one is stored. So the documents are stored first.
+//! Then one step stores the purge point and the branch, which makes the partition *whole*:
+//! readable and complete. A process that finds documents of a partition without a branch removes
+//! them, and loads the partition again.
 
 use proto::model::assignment::VbucketSet;
 use proto::model::data_set::branch_of_partition;
@@ -15,7 +16,7 @@ use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 
 impl Writer {
-    /// Removes the documents that an earlier attempt has stored of partitions that are not whole.
+    /// Removes the documents of partitions whose loading an earlier attempt has not completed.
     pub fn clear_partitions(&self, bucket: &Bucket, partitions: &VbucketSet) -> Result<()> {
         let _gate = bucket.gate.close();
         check_loading(bucket, partitions)?;
@@ -31,15 +32,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds rows, which were written to a separate file, to partitions that are being loaded.
+    /// Adds a file of rows to partitions that are being loaded.
     pub fn add_rows(&self, bucket: &Bucket, partitions: &VbucketSet, add: AddSorted) -> Result<()> {
         let _gate = bucket.gate.close();
         check_loading(bucket, partitions)?;
         add()
     }
 
-    /// Makes a partition whole, after all of its rows were stored, and serves it if it is assigned
-    /// to this projector.
+    /// Marks a partition as whole after all of its rows were stored. Serves the partition if it
+    /// is assigned to this projector.
     pub fn complete_partition(
         &self,
         bucket: &Bucket,
@@ -59,23 +60,24 @@ impl Writer {
         }
         bucket.set_copied(branches, [(partition, Seqno(rows))]);
         // This is done under the same gate, so a catalog that changes the owners is applied before or after all of it.
-        self.own(bucket, &bucket.assignment(), projector)
+        self.apply_assignment(bucket, &bucket.assignment(), projector)
     }
 
-    /// Serves the whole partitions that are assigned to this projector, which an earlier attempt
-    /// may have failed to do.
-    pub fn own_whole(&self, bucket: &Bucket, projector: NodeId) -> Result<()> {
+    /// Serves the whole partitions that are assigned to this projector. An earlier attempt may
+    /// have stored a partition and failed to serve it.
+    pub fn serve_whole_partitions(&self, bucket: &Bucket, projector: NodeId) -> Result<()> {
         let _gate = bucket.gate.close();
-        self.own(bucket, &bucket.assignment(), projector)
+        self.apply_assignment(bucket, &bucket.assignment(), projector)
     }
 }
 
-/// Returns an error if one of the partitions is whole, because a whole partition never changes.
+/// Returns an error if one of the partitions is whole already, because a whole partition never
+/// changes.
 fn check_loading(bucket: &Bucket, partitions: &VbucketSet) -> Result<()> {
     if bucket.is_removed() {
         return Err(bucket.removed_error());
     }
-    let whole = bucket.whole();
+    let whole = bucket.whole_vbuckets();
     match partitions.iter().find(|partition| whole.contains(*partition)) {
         Some(whole) => Err(Error::internal(format!("partition {whole} is loaded already"))),
         None => Ok(()),

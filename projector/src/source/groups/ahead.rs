@@ -1,4 +1,4 @@
-//! The groups of a bucket that are numbered and not published yet.
+//! The groups of a bucket that are numbered but not yet visible to readers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,15 +11,16 @@ use proto::model::history::Branches;
 use documents::document_store::Batch;
 use documents::mutation::Mutation;
 
-/// The positions of a bucket after its numbered groups, and the groups that are not in the document
-/// table yet.
+/// The numbered groups of a bucket that are not in the document table yet, and the bucket's
+/// positions after them.
 #[derive(Default)]
-pub(in crate::source) struct Ahead {
+pub(in crate::source) struct UnshownGroups {
     positions: Option<Positions>,
     unshown: VecDeque<GroupBetweenTurns>,
 }
 
-/// The ends of the vbuckets, their branches and the newest commits, including all numbered groups.
+/// The positions of a bucket after all numbered groups: the end and the branches of each vbucket,
+/// and the newest commits.
 #[derive(Clone)]
 pub(in crate::source) struct Positions {
     pub(in crate::source) next: Vec<Position>,
@@ -27,26 +28,26 @@ pub(in crate::source) struct Positions {
     pub(in crate::source) commits: NewestCommits,
 }
 
-/// A group that is logged and not published yet.
+/// A group that is in the log, and not yet visible to readers.
 pub(in crate::source) struct GroupBetweenTurns {
     batch: Arc<Batch>,
     is_shown: Arc<AtomicBool>,
     newest: LastMutations,
 }
 
-/// The number of mutations above which a group is large: a drop of it takes longer than to wake a
-/// thread.
+/// The number of mutations above which a group is large: freeing its memory takes longer than
+/// waking another thread.
 const LARGE_MUTATIONS: usize = 10_000;
 
 impl GroupBetweenTurns {
-    /// Returns true if a drop of the group takes long.
+    /// Returns true if freeing the group's memory takes long.
     pub(in crate::source) fn is_large(&self) -> bool {
         self.batch.mutations.len() > LARGE_MUTATIONS
     }
 }
 
-/// An index of the last mutation of each id in a list. A group of upserts needs no look-up, so the
-/// ids are sorted only at the first one.
+/// Finds the last mutation of an id in a list of mutations. The index is built at the first
+/// look-up, because a group of upserts needs none.
 #[derive(Default)]
 pub(in crate::source) struct LastMutations {
     places: BTreeMap<Arc<str>, usize>,
@@ -55,8 +56,8 @@ pub(in crate::source) struct LastMutations {
 }
 
 impl LastMutations {
-    /// Returns the last mutation of an id. `mutations` must begin with the mutations of the
-    /// previous call.
+    /// Returns the last mutation of an id in `mutations`. The list may only grow at its end
+    /// between two calls.
     pub(in crate::source) fn of<'m>(
         &mut self,
         mutations: &'m [Arc<Mutation>],
@@ -70,26 +71,31 @@ impl LastMutations {
     }
 }
 
-impl Ahead {
-    /// Removes all mutations from the index, because the bucket has published them.
+impl UnshownGroups {
+    /// Removes all groups and positions, because the bucket has published all groups.
     pub(super) fn clear(&mut self) {
         self.positions = None;
         self.unshown.clear();
     }
 
-    /// Takes the positions, to be returned by [`Self::put`]. `published` returns the bucket's
-    /// positions, which are valid if no group is ahead of them.
-    pub(in crate::source) fn take(&mut self, published: impl FnOnce() -> Positions) -> Positions {
+    /// Takes the positions after all numbered groups; the caller returns the new ones with
+    /// [`Self::put`]. If there are no unpublished groups, the positions are those that
+    /// `published` returns.
+    pub(in crate::source) fn take_positions(
+        &mut self,
+        published: impl FnOnce() -> Positions,
+    ) -> Positions {
         self.positions.take().unwrap_or_else(published)
     }
 
-    /// Stores the positions after a group.
-    pub(in crate::source) fn put(&mut self, positions: Positions) {
+    /// Stores the positions after a further numbered group.
+    pub(in crate::source) fn put_positions(&mut self, positions: Positions) {
         self.positions = Some(positions);
     }
 
-    /// Adds a logged group. `is_shown` becomes true when the document table has it. Returns the
-    /// groups that the table has by now, for the caller to drop, since a drop may take long.
+    /// Adds a group that is in the log. `is_shown` becomes true when the document table has the
+    /// group. Returns the earlier groups that the table has now; the caller drops them, since
+    /// that may take long.
     pub(in crate::source) fn push(
         &mut self,
         batch: Arc<Batch>,
@@ -107,14 +113,14 @@ impl Ahead {
         shown
     }
 
-    /// Returns all mutations that the document table lacks, and possibly some that were just added
-    /// to it.
+    /// Iterates over all mutations that the document table lacks, and possibly some that it has
+    /// just received.
     pub(in crate::source) fn unshown(&self) -> impl Iterator<Item = &Mutation> {
         self.unshown.iter().flat_map(|group| group.batch.mutations.iter().map(Arc::as_ref))
     }
 
-    /// Returns the last mutation of an id that the document table lacks or has just got; `None` if
-    /// the stored document is current.
+    /// Returns the last mutation of an id that the document table may lack; `None` if the
+    /// document in the table is the newest.
     pub(in crate::source) fn newest(&mut self, id: &str) -> Option<&Mutation> {
         // A group that is shown meanwhile agrees with the documents.
         let mut unshown = self.unshown.iter_mut().rev();

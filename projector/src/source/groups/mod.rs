@@ -1,5 +1,5 @@
-//! The groups of a bucket that are not published yet: their turns, their numbers, and the other
-//! copies that must have them.
+//! The groups of a bucket that are not published yet: the order in which they are logged and
+//! published, their numbers, and the other copies that must have them.
 
 pub mod ahead;
 pub mod gate;

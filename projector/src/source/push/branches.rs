@@ -1,9 +1,10 @@
 //! Branches that a producer begins.
 //!
-//! A producer that has lost part of its history names the position after which its new branch
-//! begins. The vbucket loses its later mutations. The request may arrive twice, the second time
-//! late. So each branch is begun once, and branches without remaining mutations are remembered for
-//! that purpose.
+//! A producer that has lost a part of its history begins a new branch, and names the position
+//! after which the branch begins. The vbucket then loses its mutations after that position. The
+//! request may arrive twice, the second time late, and must not remove newer mutations. So each
+//! branch is begun only once, and branches of which no mutations remain are remembered for that
+//! reason.
 //!
 //! A vbucket can be rewound only to a position that its log still has, or to zero.
 
@@ -16,8 +17,8 @@ use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 use documents::record::BucketRecord;
 
-/// Begins the producer's branches. The vbuckets lose their mutations after the positions in
-/// `begun`. A repeated request changes nothing.
+/// Begins new branches of a producer. Each vbucket in `begun` loses its mutations after the
+/// position of its new branch. A repeated request changes nothing.
 pub fn begin_branches(
     writer: &Writer,
     bucket: &Bucket,
@@ -56,9 +57,9 @@ pub fn begin_branches(
     Ok(())
 }
 
-/// Adds a branch of a vbucket to a record. The vbucket ends at `end`, and is named `named` times in
-/// the request. Returns false if the vbucket is or was on that branch already: a late repetition
-/// must not remove newer mutations.
+/// Adds a new branch of a vbucket to a record. `end` is the last seqno of the vbucket, and
+/// `named` is how often the request names the vbucket. Returns false if the vbucket has or had
+/// that branch already: a late repetition must not remove newer mutations.
 fn stage_branch(
     record: &mut BucketRecord,
     (vbucket, Position { vbuuid, seqno }): (VbucketId, Position),

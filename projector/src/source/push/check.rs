@@ -1,4 +1,4 @@
-//! Validation of pushed mutations: ids, documents and vbuckets.
+//! Validates the ids, documents and vbuckets of pushed mutations.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ pub struct CheckedPush {
     pub mutation: Mutation,
 }
 
-/// Validates pushed mutations up to the first invalid one. Returns the valid ones, the error of the
-/// invalid one, and the approximate size in bytes.
-pub fn pushes(
+/// Validates pushed mutations up to the first invalid one. Returns the valid ones, the error of
+/// the invalid one, and the approximate size in bytes of all that were validated.
+pub fn check_pushes(
     bucket: &BucketInfo,
     mutations: Vec<PushMutation>,
     document_bytes_max: usize,
@@ -31,7 +31,7 @@ pub fn pushes(
     let mut checked = Vec::with_capacity(mutations.len());
     for mutation in mutations {
         bytes += WRITE_OVERHEAD_BYTES + mutation.document.len();
-        match push(bucket, mutation, document_bytes_max) {
+        match check_push(bucket, mutation, document_bytes_max) {
             Ok(mutation) => checked.push(mutation),
             Err(error) => return (checked, Some(error), bytes),
         }
@@ -39,7 +39,7 @@ pub fn pushes(
     (checked, None, bytes)
 }
 
-fn push(
+fn check_push(
     bucket: &BucketInfo,
     pushed: PushMutation,
     document_bytes_max: usize,

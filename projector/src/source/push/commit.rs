@@ -1,14 +1,15 @@
 //! Numbers the commit of a producer's transaction ([`proto::model::pushed_commit`]).
 //!
-//! The mutations of a vbucket get the seqnos after its end, if the commit names these. A vbucket
-//! that has its part already is skipped, so a commit whose answer was lost can be sent again. If
-//! the repeated commit names other positions in other vbuckets, because its producer has begun
-//! branches, the new positions replace the old ones.
+//! A commit has a part in each vbucket that it changes, and names the seqnos of the part. The
+//! mutations of the part get these seqnos if they directly follow the end of the vbucket. A
+//! vbucket that has its part already is skipped, so a commit whose answer was lost can be sent
+//! again. If the repeated commit names other positions in other vbuckets, because its producer
+//! has begun branches, the new positions replace the old ones.
 //!
-//! There are as many seqnos as mutations, also if a document was changed twice: so the producer
-//! alone can compute the positions, and an index gets the last change. All owners are queried
-//! whether they can commit before the first one commits. The answer is no promise and need not be
-//! one: missing parts are pushed and committed again.
+//! Each mutation gets a seqno, even if the document is changed again later in the commit. So the
+//! producer alone can compute the positions, and an index gets the last change. All owners are
+//! queried whether they can commit before the first one commits. The answer is not a promise: if
+//! an owner then cannot commit its part, the producer pushes and commits that part again.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use proto::rpc::api::{PushReply, PushedCommitRequest};
 use proto::rpc::mutation::CommitRange;
 use proto::{Error, ErrorCode, Result};
 
-use super::order::{disorder, name_branch};
+use super::order::{begin_first_branch, out_of_order_reason};
 use crate::source::groups::ahead::Positions;
 use crate::source::pending::PendingChanges;
 use crate::source::view::bucket::Bucket;
@@ -31,7 +32,7 @@ use crate::source::view::large_commits::LargeCommit;
 use crate::transactions::producer_transactions::{MutationsByVbucket, ProducerCommitGuard};
 use documents::mutation::Mutation;
 
-/// Numbers the requested parts of a commit, or refuses all of them.
+/// Numbers the requested parts of a producer's commit, or refuses all of them.
 pub(in crate::source) fn commit(
     pending: &mut PendingChanges,
     (request, large_changes): (&PushedCommitRequest, u64),
@@ -44,12 +45,12 @@ pub(in crate::source) fn commit(
     }
     let (kept, ends) = (committing.kept(), (&pending.next[..], &pending.branches[..]));
     let missing = missing_parts(&pending.bucket.info, request, ends, &kept)?;
-    let opens = opens(&pending.commits, commit, !missing.is_empty());
+    let opens = must_record_open(&pending.commits, commit, !missing.is_empty());
     if opens {
-        check_room(&pending.bucket, &pending.commits, request)?;
+        check_open_limit(&pending.bucket, &pending.commits, request)?;
     }
     for part in &missing {
-        name_branch(pending, part.vbucket, part.end.vbuuid);
+        begin_first_branch(pending, part.vbucket, part.end.vbuuid);
     }
     let mutations = committing.mutations.iter().map(Arc::as_ref);
     mutations.for_each(|mutation| number(pending, &missing, mutation));
@@ -64,14 +65,14 @@ pub(in crate::source) fn commit(
         pending.large.extend(large.map(Arc::new));
     }
     if opens {
-        pending.transaction(TransactionEvent::Opened(OpenCommit::Pushed(commit.clone())));
+        pending.add_transaction_step(TransactionEvent::Opened(OpenCommit::Pushed(commit.clone())));
     }
     let end = |vbucket: VbucketId| (vbucket, pending.next[usize::from(vbucket.0)]);
     Ok(PushReply { durable: request.wanted.iter().map(end).collect() })
 }
 
-/// Returns an error unless the requested parts of a commit exist or can be numbered, according to
-/// the published state. `kept` has the stored mutations of the transaction.
+/// Returns an error unless each requested part of a commit is committed already, or could be
+/// numbered now. `kept` has the mutations of the transaction that are stored.
 pub fn check(
     bucket: &Bucket,
     request: &PushedCommitRequest,
@@ -83,14 +84,14 @@ pub fn check(
     }
     let Positions { next, branches, commits } = bucket.published();
     let missing = missing_parts(&bucket.info, request, (&next, &branches), kept)?;
-    match opens(&commits, &request.commit, !missing.is_empty()) {
-        true => check_room(bucket, &commits, request),
+    match must_record_open(&commits, &request.commit, !missing.is_empty()) {
+        true => check_open_limit(bucket, &commits, request),
         false => Ok(()),
     }
 }
 
-/// Returns the requested parts that their vbuckets lack. An error if one of them cannot be
-/// numbered.
+/// Returns the requested parts of a commit that are not in their vbuckets yet. An error if one of
+/// them cannot be numbered.
 fn missing_parts(
     bucket: &BucketInfo,
     request: &PushedCommitRequest,
@@ -101,8 +102,8 @@ fn missing_parts(
     let mut missing = Vec::new();
     for part in commit.parts.iter().filter(|part| wanted.contains(part.vbucket)) {
         let at = usize::from(part.vbucket.0);
-        if !is_there(bucket, part, next[at], &branches[at])? {
-            check_kept(bucket, (commit, part), kept)?;
+        if !has_part(bucket, part, next[at], &branches[at])? {
+            check_part_stored(bucket, (commit, part), kept)?;
             missing.push(*part);
         }
     }
@@ -119,9 +120,9 @@ fn missing_parts(
     }
 }
 
-/// Returns true if a vbucket that ends at the position `last` has a part of a commit; false if the
-/// part would follow at the end; an error otherwise.
-fn is_there(
+/// Returns true if a vbucket has its part of a commit already, and false if the part would
+/// directly follow the vbucket's end, which is the position `last`. Returns an error otherwise.
+fn has_part(
     bucket: &BucketInfo,
     part: &PushedPart,
     last: Position,
@@ -132,7 +133,7 @@ fn is_there(
         return Ok(true);
     }
     let first = Position { vbuuid: end.vbuuid, seqno: Seqno(after.0 + 1) };
-    match disorder(last, branches, first) {
+    match out_of_order_reason(last, branches, first) {
         None => Ok(false),
         Some(what) => {
             let what = format!("vbucket {vbucket} of bucket {}: {what}", bucket.name);
@@ -142,8 +143,8 @@ fn is_there(
     }
 }
 
-/// Returns an error unless all mutations of a part are stored in the open transaction.
-fn check_kept(
+/// Returns an error unless the open transaction has stored all mutations of a part.
+fn check_part_stored(
     bucket: &BucketInfo,
     (commit, part): (&PushedCommit, &PushedPart),
     kept: &MutationsByVbucket,
@@ -165,8 +166,9 @@ fn check_kept(
     }
 }
 
-/// True if a commit becomes an open one, or changes the one that is open. A commit of one vbucket cannot be split.
-fn opens(commits: &NewestCommits, commit: &PushedCommit, has_missing: bool) -> bool {
+/// Returns true if a commit must be recorded as open, or changes the one that is recorded. A
+/// commit in a single vbucket cannot be split, and is not recorded.
+fn must_record_open(commits: &NewestCommits, commit: &PushedCommit, has_missing: bool) -> bool {
     commit.parts.len() > 1
         && match commits.find_pushed(commit.transaction) {
             Some(known) => known != commit,
@@ -174,21 +176,21 @@ fn opens(commits: &NewestCommits, commit: &PushedCommit, has_missing: bool) -> b
         }
 }
 
-/// Checks that a bucket can take another open commit; `TooBusy` at the limit. A commit that another
-/// owner waits for is always accepted, because refusing it could block the commits of all owners.
-/// The number of such commits is bounded by the limit at the other owner.
-fn check_room(
+/// Returns the error `TooBusy` if a bucket has as many open commits as it may have. A commit that
+/// another owner waits for is accepted even then, because a refusal could block the commits of
+/// all owners. The limit at the other owner bounds the number of such commits.
+fn check_open_limit(
     bucket: &Bucket,
     commits: &NewestCommits,
     request: &PushedCommitRequest,
 ) -> Result<()> {
     let PushedCommitRequest { commit, wanted, .. } = request;
     let is_open = commits.find_pushed(commit.transaction).is_some();
-    if is_open || commits.has_room_for(commit, &[]) {
+    if is_open || commits.can_open(commit, &[]) {
         return Ok(());
     }
     // Commits that an epoch has leave the list with the next group.
-    if commits.has_room_for(commit, &bucket.settled_ids()) {
+    if commits.can_open(commit, &bucket.settled_ids()) {
         return Ok(());
     }
     if bucket.awaits_commit(commit, wanted) {
@@ -203,7 +205,8 @@ fn check_room(
     ))
 }
 
-/// Assigns a seqno to a mutation of a transaction, if its vbucket lacks the part.
+/// Assigns the next seqno to a mutation of a transaction, if its vbucket does not have its part
+/// of the commit yet.
 fn number(pending: &mut PendingChanges, missing: &[PushedPart], mutation: &Mutation) {
     let Mutation { vbucket, id, kind, document, .. } = mutation;
     let Ok(part) = missing.binary_search_by_key(vbucket, |part| part.vbucket) else { return };

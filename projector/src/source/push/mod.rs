@@ -1,4 +1,5 @@
-//! Pushed buckets, whose mutations the producer numbers.
+//! Pushed buckets: a producer outside of the cluster numbers their mutations, and pushes them to
+//! the projectors.
 
 pub mod branches;
 pub mod check;

@@ -1,4 +1,4 @@
-//! Acceptance of mutations in the order in which their producer has numbered them.
+//! Accepts pushed mutations in the order in which their producer has numbered them.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use super::check::CheckedPush;
 use crate::source::pending::PendingChanges;
 use documents::record::BucketRecord;
 
-/// Accepts pushed mutations up to the first one that does not fit. Then returns `error`, the error
-/// of validation in the same request, if there is one.
-pub(in crate::source) fn push(
+/// Accepts pushed mutations up to the first one that does not follow its predecessor. Then
+/// returns `error`: the error that validation has found in the same request, if there is one.
+pub(in crate::source) fn accept_pushed(
     pending: &mut PendingChanges,
     mutations: Vec<CheckedPush>,
     error: Option<Error>,
@@ -28,7 +28,7 @@ pub(in crate::source) fn push(
     for CheckedPush { vbuuid, mutation } in mutations {
         let position = Position { vbuuid, seqno: mutation.seqno };
         check_order(pending, mutation.vbucket, position)?;
-        name_branch(pending, mutation.vbucket, vbuuid);
+        begin_first_branch(pending, mutation.vbucket, vbuuid);
         pending.next[usize::from(mutation.vbucket.0)] = position;
         durable.insert(mutation.vbucket, position);
         pending.add(mutation);
@@ -36,8 +36,9 @@ pub(in crate::source) fn push(
     error.map_or(Ok(PushReply { durable: durable.into_iter().collect() }), Err)
 }
 
-/// Begins the first branch of a vbucket; does nothing if the vbucket has a branch.
-pub(super) fn name_branch(pending: &mut PendingChanges, vbucket: VbucketId, vbuuid: Vbuuid) {
+/// Begins the first branch of a vbucket, with the id `vbuuid`. Does nothing if the vbucket has a
+/// branch.
+pub(super) fn begin_first_branch(pending: &mut PendingChanges, vbucket: VbucketId, vbuuid: Vbuuid) {
     let at = usize::from(vbucket.0);
     if pending.branches[at].is_empty() {
         pending.branches[at] = vec![(vbuuid, 0)];
@@ -50,7 +51,7 @@ pub(super) fn name_branch(pending: &mut PendingChanges, vbucket: VbucketId, vbuu
 /// mutation of a vbucket determines its branch.
 fn check_order(pending: &PendingChanges, vbucket: VbucketId, position: Position) -> Result<()> {
     let at = usize::from(vbucket.0);
-    let Some(what) = disorder(pending.next[at], &pending.branches[at], position) else {
+    let Some(what) = out_of_order_reason(pending.next[at], &pending.branches[at], position) else {
         return Ok(());
     };
     let name = &pending.bucket.info.name;
@@ -62,7 +63,11 @@ fn check_order(pending: &PendingChanges, vbucket: VbucketId, position: Position)
 
 /// Returns the reason why a mutation at a position does not follow the last one of its vbucket;
 /// `None` if it does.
-pub(super) fn disorder(last: Position, branches: &Branches, position: Position) -> Option<String> {
+pub(super) fn out_of_order_reason(
+    last: Position,
+    branches: &Branches,
+    position: Position,
+) -> Option<String> {
     let expected = last.seqno.0 + 1;
     let branch = branches.first().map(|(vbuuid, _)| *vbuuid);
     Some(if branch.is_some_and(|branch| branch != position.vbuuid) {

@@ -1,4 +1,4 @@
-//! The pushed source.
+//! The implementation of [`Source`] for pushed buckets.
 
 use proto::env::Random;
 use proto::model::bucket::BucketInfo;
@@ -12,7 +12,7 @@ use crate::source::kind::{Source, WriteCall};
 pub struct PushedSource;
 
 impl Source for PushedSource {
-    /// Returns `branches`: the producer begins further ones.
+    /// Returns `branches` unchanged: only the producer begins further ones.
     fn begin(&self, branches: Vec<Branches>, _: &Cut, _: &dyn Random) -> Vec<Branches> {
         branches
     }
@@ -28,7 +28,7 @@ impl Source for PushedSource {
         }
     }
 
-    /// Does nothing: a push is durable when it is answered, so the producer waits for no other
-    /// confirmation.
+    /// Does nothing: a push is durable when it is answered, and the producer waits for nothing
+    /// else.
     fn confirm(&self, _: &BucketInfo, _: &Cut) {}
 }

@@ -1,4 +1,5 @@
-//! The serving state of a bucket, and the errors for callers of a bucket that is not served.
+//! The states that determine whether a bucket is served, and the errors for callers of a bucket
+//! that is not served.
 //!
 //! | state | callers get |
 //! |---|---|
@@ -16,9 +17,9 @@ use super::bucket::Bucket;
 use super::serving::Stage;
 
 impl Bucket {
-    /// Returns an error unless the bucket is served. The only copy of a bucket is served once the
-    /// coordinators have compared it with the last epoch ([`crate::follow`]), and a leading copy
-    /// while it has a lease of its followers.
+    /// Returns an error unless the bucket is served now. The only copy of a bucket is served once
+    /// the coordinators have compared it with the last epoch ([`crate::follow`]). A leading copy
+    /// is served while its followers have granted it a lease.
     pub fn check_open(&self) -> Result<()> {
         if let Some(why) = self.state().serving.refusal() {
             return Err(why);
@@ -33,31 +34,32 @@ impl Bucket {
         }
     }
 
-    /// True if the coordinators have not allowed the bucket to be served yet.
+    /// Returns true if the coordinators have not allowed this bucket to be served yet.
     pub fn is_closed(&self) -> bool {
         matches!(self.state().serving.stage, Stage::Closed(_))
     }
 
-    /// Returns true if this projector leads the bucket, with its branches begun; it may be about to
-    /// hand its leadership over.
+    /// Returns true if this projector leads the bucket and has begun its branches. The projector
+    /// may be about to hand leadership over.
     pub fn is_led(&self) -> bool {
         let state = self.state();
         !state.serving.is_retired() && matches!(state.serving.stage, Stage::Open | Stage::Paused(_))
     }
 
-    /// Returns true if another copy leads, and this bucket object will be replaced.
+    /// Returns true if this bucket object will be replaced, because another copy leads.
     pub fn has_ended(&self) -> bool {
         let state = self.state();
         state.serving.is_retired() || matches!(state.serving.stage, Stage::Ended(_))
     }
 
-    /// Returns the reason why the writer accepts no mutations; `None` if it does.
+    /// Returns the reason why the writer accepts no mutations; `None` if it accepts them.
     pub(in crate::source) fn refusal(&self) -> Option<Error> {
         let state = self.state();
         state.serving.retired.clone().or_else(|| state.serving.refusal())
     }
 
-    /// Serves the bucket from now on. Returns false if another copy leads.
+    /// Serves the bucket from now on. Returns false, and does not serve it, if another copy
+    /// leads.
     pub fn open(&self) -> bool {
         self.change_stage(|stage| match stage {
             Stage::Closed(_) | Stage::Open => Some(Stage::Open),
@@ -66,21 +68,22 @@ impl Bucket {
     }
 
     /// Sets the error for callers of a bucket that is not served yet.
-    pub fn refuse(&self, why: Error) {
+    pub fn set_refusal(&self, why: Error) {
         self.change_stage(|stage| matches!(stage, Stage::Closed(_)).then_some(Stage::Closed(why)));
     }
 
-    /// Refuses mutations and reads until [`Self::resume`]. Returns false if the bucket is not open.
+    /// Refuses mutations and reads with the error `why` until [`Self::resume`]. Returns false if
+    /// the bucket is not served.
     pub fn pause(&self, why: Error) -> bool {
         self.change_stage(|stage| matches!(stage, Stage::Open).then_some(Stage::Paused(why)))
     }
 
-    /// Ends a pause.
+    /// Ends a pause that [`Self::pause`] began.
     pub fn resume(&self) {
         self.change_stage(|stage| matches!(stage, Stage::Paused(_)).then_some(Stage::Open));
     }
 
-    /// Refuses mutations and reads from now on, because another copy leads.
+    /// Refuses mutations and reads with the error `why` from now on, because another copy leads.
     pub fn end_leading(&self, why: Error) {
         self.change_stage(|_| Some(Stage::Ended(why)));
     }
@@ -105,12 +108,13 @@ impl Bucket {
         self.info.source.can_span_projectors() || !self.ownership().owned.is_empty()
     }
 
-    /// True if the bucket was dropped, or another copy leads.
+    /// Returns true if the bucket was dropped, or its object was replaced because another copy
+    /// leads.
     pub fn is_removed(&self) -> bool {
         self.state().serving.retired.is_some()
     }
 
-    /// Marks the bucket as removed from the catalog. Its streams end.
+    /// Marks the bucket as removed from the catalog, and ends its streams.
     pub fn remove(&self) {
         self.retire(Error::new(
             ErrorCode::Unknown,
@@ -118,28 +122,28 @@ impl Bucket {
         ));
     }
 
-    /// Ends the bucket object: its streams end, and it accepts no calls.
+    /// Retires this bucket object: its streams end, and its callers get the error `why`.
     pub fn retire(&self, why: Error) {
         self.state().serving.retired.get_or_insert(why);
         self.transactions.close();
         self.wake();
     }
 
-    /// The error for callers of a removed bucket.
+    /// Returns the error for callers of a removed bucket.
     pub fn removed_error(&self) -> Error {
         let retired = self.state().serving.retired.clone();
         retired.unwrap_or_else(|| Error::internal("the bucket is still served"))
     }
 
-    /// Returns the error for callers of a bucket that another projector leads; the call had no
-    /// effect.
-    pub fn led_elsewhere(&self, leader: NodeId) -> Error {
+    /// Returns the error for a call that had no effect because another projector leads the
+    /// bucket.
+    pub fn led_elsewhere_error(&self, leader: NodeId) -> Error {
         let what = format!("bucket {}: projector {leader} leads it, or soon will", self.info.name);
         Error::new(ErrorCode::NotOwner, what).with_hint("try again")
     }
 
     /// Returns the error for callers whose writes may or may not be durable.
-    pub fn in_doubt(&self) -> Error {
+    pub fn in_doubt_error(&self) -> Error {
         let what = format!(
             "bucket {}: another copy leads now; whether the write was made is unknown",
             self.info.name
@@ -148,9 +152,9 @@ impl Bucket {
             .with_hint("look whether the write is there before you repeat it")
     }
 
-    /// Returns the error for callers whose writes had no room, because the other copies have not
-    /// confirmed earlier writes.
-    pub fn crowded(&self) -> Error {
+    /// Returns the error for writes for which no memory could be reserved, because the other
+    /// copies have not confirmed earlier writes.
+    pub fn no_memory_error(&self) -> Error {
         let name = &self.info.name;
         let what = format!(
             "bucket {name}: its other copies do not confirm the writes that wait already; nothing was written"
@@ -158,8 +162,8 @@ impl Bucket {
         Error::unavailable(what).with_hint("another copy may lead soon; try again")
     }
 
-    /// Returns the error for callers whose writes were not confirmed by the other copies in time.
-    pub fn unconfirmed(&self) -> Error {
+    /// Returns the error for writes that the other copies have not confirmed in time.
+    pub fn unconfirmed_error(&self) -> Error {
         let name = &self.info.name;
         let what = format!(
             "bucket {name}: its other copies have not confirmed the write in time; whether it was made is unknown"

@@ -1,11 +1,11 @@
-//! The mutations of a bucket between its stability timestamps: for readers that lag, and for
-//! writers that are ahead. An indexer collects the mutations of an epoch until it has all of them,
-//! so it must keep the mutations between two timestamps in memory.
+//! Limits the mutations between two stability timestamps of a bucket, in two situations: a reader
+//! lags, or writers are ahead of the timestamps. The limit is needed because an indexer collects
+//! the mutations between two timestamps in memory, until it has all of them.
 //!
-//! **Readers that lag.** Only a reader that catches up uses timestamps below the horizon. It uses
-//! them one after another, so that it can apply the received mutations. These timestamps are
-//! thinned until about [`STRIDE`] mutations are between two of them, and further if there are still
-//! too many.
+//! **Readers that lag.** Only a reader that catches up uses timestamps below the horizon. It
+//! reads from one timestamp to the next, and applies the mutations at each. Many of these
+//! timestamps are dropped, until about [`STRIDE`] mutations are between two of them, and more if
+//! there are still too many.
 //!
 //! **Writers that are ahead.** While no coordinator answers, no timestamp is published. Writes
 //! continue up to a limit and then wait. Otherwise the next timestamp would cover more than an
@@ -20,30 +20,31 @@ use proto::model::ids::{Epoch, Seqno, VbucketId};
 
 use documents::mutation::Mutation;
 
-/// The number of mutations between two timestamps that a lagging reader takes as one step: some
+/// The number of mutations that a lagging reader reads from one timestamp to the next: some
 /// megabytes of key-versions, which cost far more than a scan of all vbuckets.
 pub const STRIDE: u64 = 16 << 10;
-/// The size in bytes below which consecutive groups share an entry of [`BacklogBytes`].
+/// The size in bytes up to which consecutive groups share an entry of [`BacklogBytes`].
 const ENTRY_BYTES: usize = 64 << 10;
 
-/// The number of mutations by which a position is ahead of a cut in one vbucket.
-fn ahead(from: &Cut, (vbucket, end): (VbucketId, Position)) -> u64 {
+/// Returns the number of mutations between a cut and a later position, in one vbucket.
+fn mutations_ahead(from: &Cut, (vbucket, end): (VbucketId, Position)) -> u64 {
     end.seqno.0.saturating_sub(from.get(vbucket).seqno.0)
 }
 
-/// The number of mutations by which a cut is ahead of another.
-fn distance(from: &Cut, to: &Cut) -> u64 {
-    to.iter().map(|end| ahead(from, end)).sum()
+/// Returns the number of mutations between a cut and a later cut.
+fn mutations_between(from: &Cut, to: &Cut) -> u64 {
+    to.iter().map(|end| mutations_ahead(from, end)).sum()
 }
 
-/// Drops timestamps below the horizon that no reader needs, and the oldest ones above `epochs_max`.
-/// Runs at each new timestamp, and skips those that were thinned before.
-pub fn forget(epochs: &mut VecDeque<EpochMark>, horizon: Epoch, epochs_max: usize) {
+/// Drops timestamps below the horizon that no reader needs, and more timestamps if there are more
+/// than `epochs_max`. Runs at each new timestamp, and skips the timestamps that an earlier run
+/// has kept.
+pub fn thin_timestamps(epochs: &mut VecDeque<EpochMark>, horizon: Epoch, epochs_max: usize) {
     let below = epochs.partition_point(|mark| mark.epoch < horizon);
     let (mut at, mut kept) = (below, 0);
     while at > 1 && at < epochs.len() && kept < 2 {
         at -= 1;
-        if distance(&epochs[at - 1].cut, &epochs[at + 1].cut) < STRIDE {
+        if mutations_between(&epochs[at - 1].cut, &epochs[at + 1].cut) < STRIDE {
             epochs.remove(at);
             kept = 0;
         } else {
@@ -64,9 +65,9 @@ pub fn forget(epochs: &mut VecDeque<EpochMark>, horizon: Epoch, epochs_max: usiz
     }
 }
 
-/// The timestamp that a reader of some vbuckets reads to next: the newest within a stride, or the
-/// next one. Other vbuckets are ignored, because the reader has no position in them, and does not
-/// read another projector's mutations.
+/// Returns the timestamp up to which a reader of some vbuckets reads next: the last one within
+/// [`STRIDE`] mutations, or the next one if that is farther. Mutations of other vbuckets are not
+/// counted, because the reader does not read them.
 pub fn next_goal<'a>(
     epochs: &'a VecDeque<EpochMark>,
     vbuckets: &VbucketSet,
@@ -74,18 +75,18 @@ pub fn next_goal<'a>(
 ) -> Option<&'a EpochMark> {
     let distance = |mark: &EpochMark| -> u64 {
         let here = mark.cut.iter().filter(|(vbucket, _)| vbuckets.contains(*vbucket));
-        here.map(|end| ahead(at, end)).sum()
+        here.map(|end| mutations_ahead(at, end)).sum()
     };
     let reached = epochs.partition_point(|mark| distance(mark) == 0);
     let near = epochs.partition_point(|mark| distance(mark) <= STRIDE);
     epochs.get(near.saturating_sub(1).max(reached))
 }
 
-/// For each vbucket of a group, the last seqno, and the bytes of the group's mutations in the
-/// vbucket.
+/// For each vbucket that a group changes, the last seqno of the group, and the bytes of its
+/// mutations.
 pub type GroupEnds = BTreeMap<VbucketId, (Seqno, usize)>;
 
-/// The ends of a group of mutations.
+/// Returns the last seqno and the bytes of a group's mutations in each vbucket.
 pub fn ends_of(mutations: &[Arc<Mutation>]) -> GroupEnds {
     let mut ends = GroupEnds::new();
     // The mutations of a large commit are sorted by vbucket.
@@ -98,12 +99,12 @@ pub fn ends_of(mutations: &[Arc<Mutation>]) -> GroupEnds {
     ends
 }
 
-/// The bytes of mutations that no timestamp covers yet.
+/// Counts the bytes of a bucket's mutations that no stability timestamp covers yet.
 #[derive(Default)]
 pub struct BacklogBytes {
-    /// The logged groups, merged into entries of one or more, each with its bytes. A timestamp may
-    /// cover a group in some vbuckets and not in others, for example while a producer's commit
-    /// blocks some.
+    /// The logged groups that are not covered, each entry with its bytes; an entry may combine
+    /// several groups. A timestamp may cover a group in some vbuckets and not in others, for
+    /// example while a producer's commit blocks some.
     groups: VecDeque<(GroupEnds, usize)>,
     bytes: usize,
 }
@@ -126,7 +127,8 @@ impl BacklogBytes {
         }
     }
 
-    /// Removes the mutations that a new timestamp covers, and those beyond the end of the history.
+    /// Stops counting the mutations that a new timestamp covers, and those that are not in the
+    /// history any more because they are after its end `durable`.
     pub fn publish(&mut self, cut: &Cut, durable: &Cut) {
         let waits = |vbucket: VbucketId, seqno: Seqno| {
             cut.get(vbucket).seqno < seqno && seqno <= durable.get(vbucket).seqno
@@ -180,12 +182,17 @@ mod tests {
         for n in 1..=2_000 {
             epochs.push_back(mark(n, [n * step, n * step]));
             // The horizon does not move for a while, then jumps.
-            forget(&mut epochs, Epoch((n / 300 * 300).saturating_sub(10)), 100_000);
+            thin_timestamps(&mut epochs, Epoch((n / 300 * 300).saturating_sub(10)), 100_000);
         }
         let below = epochs.partition_point(|mark| mark.epoch < Epoch(1_790));
         assert!((50..130).contains(&below), "{below} of 1,789 are kept below the horizon");
         for (one, next) in epochs.iter().zip(epochs.iter().skip(1)) {
-            assert!(distance(&one.cut, &next.cut) <= STRIDE, "{} to {}", one.epoch, next.epoch);
+            assert!(
+                mutations_between(&one.cut, &next.cut) <= STRIDE,
+                "{} to {}",
+                one.epoch,
+                next.epoch
+            );
         }
         assert_eq!(numbers(&epochs)[below..], (1_790..=2_000).collect::<Vec<_>>(), "all above it");
     }
@@ -193,10 +200,10 @@ mod tests {
     #[test]
     fn old_surplus_timestamps_are_thinned_and_new_ones_stay() {
         let mut epochs: VecDeque<_> = (1..=100).map(|n| mark(n, [n * STRIDE, 0])).collect();
-        forget(&mut epochs, Epoch(90), 60);
+        thin_timestamps(&mut epochs, Epoch(90), 60);
         let expected = (1..=44).map(|n| n * 2).chain(90..=100);
         assert_eq!(numbers(&epochs), expected.collect::<Vec<_>>());
-        forget(&mut epochs, Epoch(0), 10);
+        thin_timestamps(&mut epochs, Epoch(0), 10);
         assert_eq!(numbers(&epochs), (91..=100).collect::<Vec<_>>());
     }
 
@@ -242,7 +249,7 @@ mod tests {
     /// An incomplete commit in a vbucket blocks the publication of the vbucket's mutations, while
     /// other vbuckets of its groups are published.
     #[test]
-    fn what_is_held_in_one_vbucket_of_a_group_stays_unpublished() {
+    fn uncovered_vbucket_of_a_group_still_counts() {
         let mut unpublished = BacklogBytes::default();
         for n in 1..=3 {
             let end = (Seqno(n), ENTRY_BYTES / 4);

@@ -1,5 +1,5 @@
-//! The published state of a bucket: the end of its durable history, its newest mutations (the
-//! *head*, which all up-to-date streams share), and its stability timestamps.
+//! A bucket in memory, as its readers see it: the end of its durable history, its newest
+//! mutations (the *head*, which all up-to-date streams share), and its stability timestamps.
 //!
 //! The bucket's writer publishes each committed group in one step: positions, head and wake-up
 //! together. So a published cut never splits a statement, and a reader that reads the cut and the
@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use proto::lock::lock;
 use proto::model::assignment::{VbucketAssignment, VbucketSet};
 use proto::model::bucket::BucketInfo;
-use proto::model::commits::{Committed, Fate, NewestCommits, TransactionEvent};
+use proto::model::commits::{
+    CommittedTransaction, NewestCommits, TransactionEvent, TransactionOutcome,
+};
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::{Branches, FailoverLogs, SourceHistory, branch_of};
 use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
@@ -34,44 +36,45 @@ use documents::mutation::Mutation;
 use documents::ownership::Ownership;
 use documents::record::{BucketRecord, is_partial};
 
-/// For vbuckets that were not owned, or were released, at some time since the start: the positions
-/// at which they joined.
+/// The positions at which vbuckets became writable on this projector. Contains only vbuckets that
+/// were at some time since the start not owned, or released to another owner.
 pub type JoinedAt = BTreeMap<VbucketId, Position>;
 
-/// The state of a bucket in memory.
+/// A bucket in memory: what readers and the writer of the bucket share.
 pub struct Bucket {
     /// The bucket's definition.
     pub info: BucketInfo,
-    /// The turns of the bucket's groups.
+    /// The lock that orders the groups of the bucket.
     pub gate: Gate,
-    /// The open transactions.
+    /// The open transactions of the bucket.
     pub transactions: Arc<Transactions>,
-    /// The links to the other copies, if this copy leads.
+    /// The links to the other copies of the bucket, if this copy leads.
     pub links: Arc<Links>,
     pub(super) head_bytes_max: usize,
     state: Mutex<SourceState>,
     pub(super) changed: watch::Sender<u64>,
-    /// Incremented at each change other than a publication of mutations, for watchers.
+    /// Incremented at each change of the bucket except new mutations; watchers are notified.
     turned: watch::Sender<u64>,
 }
 
+/// The data of a bucket in memory, protected by a lock.
 pub(in crate::source) struct SourceState {
     pub(in crate::source) bucket: BucketId,
     pub(in crate::source) durable: Cut,
-    /// The failover logs of all stored vbuckets.
+    /// The branches of all stored vbuckets.
     pub(in crate::source) logs: FailoverLogs,
-    /// The failover logs of the owned vbuckets.
+    /// The branches of the owned vbuckets.
     pub(super) owned_logs: Arc<FailoverLogs>,
     pub(in crate::source) ownership: Arc<Ownership>,
     assignment: Arc<VbucketAssignment>,
-    /// For vbuckets that were not owned, or were released, at some time since the start: the
-    /// positions at which they joined.
+    /// The positions at which vbuckets became writable on this projector, for those that were not
+    /// writable all the time.
     joined_at: JoinedAt,
     pub(in crate::source) given_up: BTreeMap<VbucketId, Branches>,
     pub(in crate::source) commits: NewestCommits,
     pub(in crate::source) open: OpenState,
     pub(super) large_commits: LargeCommits,
-    /// The number of losses of history since the start.
+    /// The number of times that a part of the history was lost since the start.
     losses: u64,
     pub(super) head: Head,
     pub(in crate::source) epochs: VecDeque<EpochMark>,
@@ -82,14 +85,16 @@ pub(in crate::source) struct SourceState {
 impl SourceState {
     pub(super) fn set_logs(&mut self, branches: Vec<Branches>) {
         self.logs = FailoverLogs::new(branches);
-        self.owned_logs = Arc::new(self.logs.of(&self.ownership.owned));
+        self.owned_logs = Arc::new(self.logs.only_vbuckets(&self.ownership.owned));
     }
 
+    /// Returns true if any data of the vbucket is stored.
     pub(in crate::source) fn has_data(&self, vbucket: VbucketId) -> bool {
         let has_branches = self.logs.get(vbucket).is_some_and(|branches| !branches.is_empty());
         has_branches || self.durable.get(vbucket).seqno.0 > 0
     }
 
+    /// Sets the last seqno of a vbucket.
     pub(super) fn set_end(&mut self, vbucket: VbucketId, seqno: Seqno) {
         let vbuuid = self.logs.branch_of(vbucket, seqno);
         self.durable.set(vbucket, Position { vbuuid, seqno });
@@ -97,10 +102,10 @@ impl SourceState {
 }
 
 impl Bucket {
-    /// Creates a bucket whose logs end at these seqnos.
+    /// Creates a bucket from its stored record; `ends` has the last seqno of each vbucket.
     pub fn new(record: BucketRecord, ends: &[Seqno], head_bytes_max: usize) -> Self {
         let BucketRecord { info, branches, ownership, given_up, mut commits } = record;
-        commits.plant_forgotten();
+        commits.drop_pushed_if_planted();
         let mut open = OpenState::default();
         open.count_ages(commits.pushed().map(|commit| CommitId::Pushed(commit.transaction)));
         let positions = ends.iter().zip(&branches).map(|(seqno, branches)| Position {
@@ -110,7 +115,9 @@ impl Bucket {
         let state = SourceState {
             bucket: info.id,
             durable: Cut::from_positions(positions.collect()),
-            owned_logs: Arc::new(FailoverLogs::new(branches.clone()).of(&ownership.owned)),
+            owned_logs: Arc::new(
+                FailoverLogs::new(branches.clone()).only_vbuckets(&ownership.owned),
+            ),
             logs: FailoverLogs::new(branches),
             ownership: Arc::new(ownership),
             // The catalog sets the owners before they are used.
@@ -144,7 +151,7 @@ impl Bucket {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Wakes the followers that wait for a group.
+    /// Wakes the followers that wait for a group, if there are any.
     pub(in crate::source) fn wake_copies(&self, has_changes: bool) {
         if has_changes && !self.links.is_alone() {
             self.changed.send_modify(|count| *count += 1);
@@ -157,13 +164,13 @@ impl Bucket {
         self.changed.subscribe()
     }
 
-    /// Returns a receiver that is notified of every change except new mutations, for a reader that
-    /// collects these.
-    pub fn watch_turns(&self) -> watch::Receiver<u64> {
+    /// Returns a receiver that is notified of every change except new mutations, for a stream
+    /// that collects mutations for a while.
+    pub fn watch_without_mutations(&self) -> watch::Receiver<u64> {
         self.turned.subscribe()
     }
 
-    /// The end of the durable history in all stored vbuckets.
+    /// Returns the end of the durable history of all stored vbuckets.
     pub fn durable(&self) -> Cut {
         self.state().durable.clone()
     }
@@ -173,48 +180,51 @@ impl Bucket {
         self.state().has_data(vbucket)
     }
 
-    /// Returns true if the vbucket is stored only partially.
+    /// Returns true if the stored data of the vbucket is incomplete.
     pub fn is_partial(&self, vbucket: VbucketId) -> bool {
         let state = self.state();
         let end = state.durable.get(vbucket).seqno;
         state.logs.get(vbucket).is_some_and(|branches| is_partial(branches, end))
     }
 
-    /// Returns the vbuckets that have a branch. In a version of a data set, these are the whole
-    /// partitions.
-    pub fn whole(&self) -> VbucketSet {
+    /// Returns the vbuckets that have a branch. In a version of a data set, these are the
+    /// partitions of which all rows are stored.
+    pub fn whole_vbuckets(&self) -> VbucketSet {
         let state = self.state();
         let of = state.logs.iter().filter(|(_, branches)| !branches.is_empty());
         of.map(|(vbucket, _)| vbucket).collect()
     }
 
-    /// Returns the vbuckets whose documents this projector may read: the owned ones, or all whole
-    /// partitions of a version, since all holders have equal documents.
+    /// Returns the vbuckets whose documents this projector may read: the owned ones, or in a
+    /// version of a data set all completely stored partitions, since their documents are equal on
+    /// all projectors.
     pub fn readable(&self) -> VbucketSet {
-        match self.info.source.reports() {
+        match self.info.source.reports_position() {
             true => self.ownership().owned.clone(),
-            false => self.whole(),
+            false => self.whole_vbuckets(),
         }
     }
 
-    /// The branches of all stored vbuckets.
+    /// Returns the branches of all stored vbuckets.
     pub fn branches(&self) -> Vec<Branches> {
         self.state().logs.iter().map(|(_, branches)| branches.clone()).collect()
     }
 
-    /// Returns the published positions, branches and commits.
+    /// Returns the positions, branches and commits after the last published group.
     pub(in crate::source) fn published(&self) -> Positions {
         let next = self.durable().iter().map(|(_, position)| position).collect();
         Positions { next, branches: self.branches(), commits: self.commits() }
     }
 
-    /// Waits for the group that is being logged, and then runs `also`. Returns the history and the
-    /// commits at that moment, including logged groups that are not published.
+    /// Waits until the group that is being logged is in the log, and then runs `also`. Returns
+    /// the history and the commits at that moment, including logged groups that are not
+    /// published.
     pub fn logged_with(
         &self,
         also: impl FnOnce() -> Result<()>,
     ) -> Result<(SourceHistory, NewestCommits)> {
-        let Positions { next, branches, commits } = self.gate.logged(|| self.published(), also)?;
+        let Positions { next, branches, commits } =
+            self.gate.with_logged_positions(|| self.published(), also)?;
         let history = SourceHistory {
             durable: Cut::from_positions(next),
             logs: Arc::new(FailoverLogs::new(branches)),
@@ -223,7 +233,7 @@ impl Bucket {
         Ok((history, commits))
     }
 
-    /// Returns the newest published commits of transactions.
+    /// Returns the newest published commits of transactions, as far as the bucket remembers them.
     pub fn commits(&self) -> NewestCommits {
         self.state().commits.clone()
     }
@@ -233,35 +243,36 @@ impl Bucket {
         self.state().commits.count()
     }
 
-    /// Returns the remembered large commits after the first `count`, and the number of all large
-    /// commits.
+    /// Returns the large commits after the first `count` of the bucket, as far as it remembers
+    /// them, and the number of all large commits so far.
     pub fn large_commits_after(&self, count: u64) -> (Vec<Arc<LargeCommit>>, u64) {
         self.state().large_commits.after(count)
     }
 
-    /// The commit of a transaction, if it is remembered.
-    pub fn committed(&self, transaction: TransactionId) -> Option<Committed> {
+    /// Returns the commit of a transaction, if the bucket remembers it.
+    pub fn committed(&self, transaction: TransactionId) -> Option<CommittedTransaction> {
         self.state().commits.find(transaction).cloned()
     }
 
-    /// Returns the fate of a transaction that is not open, and that began when the bucket had
-    /// `behind` commits.
-    pub fn fate(&self, transaction: TransactionId, behind: u64) -> Fate {
+    /// Returns the outcome of a transaction that is not open. `behind` is the number of commits
+    /// that the bucket had when the transaction began.
+    pub fn fate(&self, transaction: TransactionId, behind: u64) -> TransactionOutcome {
         self.state().commits.fate(transaction, behind)
     }
 
-    /// The vbuckets that this projector owns.
+    /// Returns the vbuckets that this projector owns.
     pub fn ownership(&self) -> Arc<Ownership> {
         Arc::clone(&self.state().ownership)
     }
 
-    /// The owned vbuckets, and the positions at which they joined if they were not always owned.
+    /// Returns the owned vbuckets, and the positions at which they became writable on this
+    /// projector if they were not always.
     pub fn joined_at(&self) -> (Arc<Ownership>, JoinedAt) {
         let state = self.state();
         (Arc::clone(&state.ownership), state.joined_at.clone())
     }
 
-    /// The owners of all vbuckets in the catalog.
+    /// Returns the owners of all vbuckets, according to the catalog.
     pub fn assignment(&self) -> Arc<VbucketAssignment> {
         Arc::clone(&self.state().assignment)
     }
@@ -271,28 +282,29 @@ impl Bucket {
     pub fn end(&self) -> (Cut, HeadPosition, (Arc<Ownership>, JoinedAt)) {
         let state = self.state();
         let joined_at = (Arc::clone(&state.ownership), state.joined_at.clone());
-        (state.durable.of(&state.ownership.owned), state.head.end(), joined_at)
+        (state.durable.only_vbuckets(&state.ownership.owned), state.head.end(), joined_at)
     }
 
-    /// Returns, as of one moment, the failover logs and the end of the durable history of the owned
+    /// Returns, as of one moment, the branches and the end of the durable history of the owned
     /// vbuckets.
     pub fn history(&self) -> SourceHistory {
         let state = self.state();
         let kept = state.ownership.owned.clone();
         SourceHistory {
-            durable: state.durable.of(&kept),
+            durable: state.durable.only_vbuckets(&kept),
             logs: Arc::clone(&state.owned_logs),
             kept,
         }
     }
 
-    /// The failover logs of the owned vbuckets, and the number of losses of history.
+    /// Returns the branches of the owned vbuckets, and the number of times that a part of the
+    /// history was lost.
     pub fn logs(&self) -> (Arc<FailoverLogs>, u64) {
         let state = self.state();
         (Arc::clone(&state.owned_logs), state.losses)
     }
 
-    /// The bucket's record in the store.
+    /// Returns the record of the bucket in the form in which it is stored.
     pub fn record(&self) -> BucketRecord {
         let state = self.state();
         let branches = state.logs.iter().map(|(_, branches)| branches.clone()).collect();
@@ -301,24 +313,26 @@ impl Bucket {
         BucketRecord { info: self.info.clone(), branches, ownership, given_up, commits }
     }
 
-    /// The bucket's record with other branches and another ownership.
+    /// Returns the record of the bucket with these branches and this ownership instead of the
+    /// present ones.
     pub fn record_with(&self, branches: Vec<Branches>, ownership: Ownership) -> BucketRecord {
         BucketRecord { branches, ownership, ..self.record() }
     }
 
-    /// Replaces the branches that have no mutations any more.
+    /// Replaces the list of branches that a producer has begun and that have no mutations any
+    /// more.
     pub fn set_given_up(&self, given_up: BTreeMap<VbucketId, Branches>) {
         self.state().given_up = given_up;
     }
 
-    /// Publishes a loss of history: the vbuckets in `ends` end earlier now, and their new branches
-    /// continue from there. All streams end.
+    /// Publishes a loss of history. Each vbucket in `ends` now ends at the given seqno, and its
+    /// new branch begins after it. All streams end.
     pub fn lose_history(&self, branches: Vec<Branches>, ends: &[(VbucketId, Seqno)]) {
         let mut state = self.state();
         state.set_logs(branches);
         for (vbucket, seqno) in ends {
             state.set_end(*vbucket, *seqno);
-            state.commits.go_back(*vbucket, *seqno);
+            state.commits.remove_lost_commits(*vbucket, *seqno);
         }
         state.losses += 1;
         state.open.forget_cuts();
@@ -328,7 +342,7 @@ impl Bucket {
         self.wake();
     }
 
-    /// Replaces the ownership and the catalog's owners.
+    /// Replaces the owned vbuckets, and the catalog's owners of all vbuckets.
     pub fn set_ownership(&self, ownership: Ownership, assignment: Arc<VbucketAssignment>) {
         let mut state = self.state();
         for vbucket in (0..self.info.vbuckets).map(VbucketId) {
@@ -339,12 +353,12 @@ impl Bucket {
         }
         state.ownership = Arc::new(ownership);
         state.assignment = assignment;
-        state.owned_logs = Arc::new(state.logs.of(&state.ownership.owned));
+        state.owned_logs = Arc::new(state.logs.only_vbuckets(&state.ownership.owned));
         drop(state);
         self.wake();
     }
 
-    /// Sets the branches of a new term, or those of the leading copy.
+    /// Replaces the branches: by those of a new term, or by those of the leading copy.
     pub fn set_branches(&self, branches: Vec<Branches>) {
         let mut state = self.state();
         state.set_logs(branches);
@@ -352,22 +366,24 @@ impl Bucket {
         ends.into_iter().for_each(|(vbucket, seqno)| state.set_end(vbucket, seqno));
     }
 
-    /// Adds mutations that the leading copy has numbered. A follower does not serve reads of them.
-    pub fn extend(&self, mutations: &[Arc<Mutation>], commits: &[TransactionEvent]) {
+    /// Adds mutations that the leading copy has numbered, on a follower, which does not serve
+    /// reads of them.
+    pub fn add_copied_mutations(&self, mutations: &[Arc<Mutation>], commits: &[TransactionEvent]) {
         let mut state = self.state();
         mutations.iter().for_each(|mutation| state.set_end(mutation.vbucket, mutation.seqno));
         state.add_steps(commits);
     }
 
-    /// Adds steps of transactions that were received with a vbucket from its owner.
+    /// Adds steps of transactions that were received, together with a vbucket, from its previous
+    /// owner.
     pub fn add_events(&self, events: &[TransactionEvent]) {
         let mut state = self.state();
         let SourceState { open, durable, .. } = &mut *state;
-        open.note(events, durable);
-        events.iter().for_each(|event| state.commits.add(event));
+        open.record_steps(events, durable);
+        events.iter().for_each(|event| state.commits.apply_event(event));
     }
 
-    /// Sets the ends of vbuckets that are not owned.
+    /// Sets the branches, and the ends of vbuckets that are being copied.
     pub fn set_copied(
         &self,
         branches: Vec<Branches>,
@@ -377,15 +393,15 @@ impl Bucket {
         state.set_logs(branches);
         for (vbucket, end) in ends {
             if end < state.durable.get(vbucket).seqno {
-                state.commits.go_back(vbucket, end);
+                state.commits.remove_lost_commits(vbucket, end);
             }
             state.set_end(vbucket, end);
         }
     }
 
-    /// Reads the head from a position on: all mutations, or about `bytes` bytes but at least one
-    /// mutation. Also returns the next position. `None` if the head no longer has the given
-    /// position.
+    /// Reads mutations of the head from a position on: all of them, or about `bytes` bytes but at
+    /// least one mutation. Also returns the position after them. `None` if the head no longer has
+    /// the mutations at the position.
     pub fn read_head(
         &self,
         from: HeadPosition,

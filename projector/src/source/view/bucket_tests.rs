@@ -92,7 +92,7 @@ fn a_group_that_exceeds_the_head_leaves_its_newest_mutations_there() {
 }
 
 #[test]
-fn timestamps_are_bounded_while_the_horizon_stands_still() {
+fn timestamps_are_bounded_without_a_new_horizon() {
     let add = |vbuckets: u16, count: u64| {
         let mut record = record();
         record.info.vbuckets = vbuckets;
@@ -137,10 +137,10 @@ fn positions_outside_the_history_are_refused() {
 }
 
 #[tokio::test]
-async fn a_change_behind_a_look_wakes_the_wait() {
+async fn change_after_the_check_ends_the_wait() {
     let bucket = Bucket::new(record(), &[Seqno(0); VBUCKETS as usize], 2_000);
     let mut looks = 0;
-    let waits = bucket.until(|| {
+    let waits = bucket.wait_until_some(|| {
         looks += 1;
         // As another thread does it between the look and the wait.
         bucket.wake();

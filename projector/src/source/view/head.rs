@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use documents::mutation::Mutation;
 
-/// A position in the head: the number of mutations that this process has published before it.
+/// A position in the head of a bucket: the number of mutations that this process has published
+/// before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeadPosition(u64);
 
@@ -20,12 +21,13 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// An empty head with a limit in bytes.
+    /// Creates an empty head with a limit in bytes.
     pub fn new(bytes_max: usize) -> Self {
         Self { mutations: VecDeque::new(), bytes: 0, bytes_max, begin: 0 }
     }
 
-    /// Adds mutations; `older` earlier ones are skipped, because the head is too small for them.
+    /// Adds the newest mutations of a group. `older` is the number of earlier mutations of the
+    /// group, which are left out because the head is too small for them.
     pub fn add(&mut self, older: usize, newest: Vec<Arc<Mutation>>) {
         if older > 0 {
             self.begin += (self.mutations.len() + older) as u64;
@@ -37,7 +39,7 @@ impl Head {
         self.trim();
     }
 
-    /// Drops the oldest mutations beyond the limit.
+    /// Drops the oldest mutations above the limit.
     fn trim(&mut self) {
         while self.bytes > self.bytes_max
             && let Some(oldest) = self.mutations.pop_front()
@@ -54,13 +56,14 @@ impl Head {
         self.bytes = 0;
     }
 
-    /// The position after the newest mutation.
+    /// Returns the position after the newest mutation.
     pub fn end(&self) -> HeadPosition {
         HeadPosition(self.begin + self.mutations.len() as u64)
     }
 
-    /// Reads from a position on: all mutations, or about `bytes` bytes but at least one mutation.
-    /// Also returns the next position. `None` if the head no longer has the given position.
+    /// Reads mutations from a position on: all of them, or about `bytes` bytes but at least one
+    /// mutation. Also returns the position after them. `None` if the head no longer has the
+    /// mutations at the position.
     pub fn read(
         &self,
         from: HeadPosition,

@@ -1,9 +1,9 @@
 //! The newest large commits of a bucket, for its streams.
 //!
-//! A stream that has sent all changes of such a transaction sends a marker instead of the mutations
-//! (`feed/markers.rs`). The stream must receive the notice of the commit before it reaches the
-//! mutations, so both are published in one step. A stream that no longer finds the notice sends the
-//! mutations.
+//! A stream that has already sent all changes of the transaction sends a marker instead of the
+//! mutations (`feed/markers.rs`). The stream must know of the commit before it reaches the
+//! mutations, so both are published in one step. Only a few commits are remembered; a stream that
+//! does not find a commit sends its mutations.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,16 +23,17 @@ const COMMITS_MAX: usize = 16;
 pub struct LargeCommit {
     /// The id of the committed transaction.
     pub transaction: TransactionId,
-    /// The number of the transaction among those of the bucket.
+    /// The number of the transaction among the bucket's transactions in this process, since a
+    /// session may reuse an id.
     pub number: u64,
-    /// The last place of the transaction.
+    /// The last place of the transaction: the number of its changes and rollbacks.
     pub place: TransactionPlace,
-    /// The seqnos of its mutations, by vbucket, ascending.
+    /// The ranges of seqnos of the commit's mutations, one per vbucket, ascending.
     pub ranges: Vec<CommitRange>,
 }
 
 impl LargeCommit {
-    /// Creates the facts of a commit that was numbered after the positions `before`.
+    /// Describes a commit whose mutations were numbered after the positions `before`.
     pub fn new(committing: &CommitInProgress, before: &[Position], reply: &WriteReply) -> Self {
         let range = |(vbucket, end): &(_, Position)| CommitRange {
             vbucket: *vbucket,
@@ -45,7 +46,7 @@ impl LargeCommit {
     }
 }
 
-/// The newest large commits.
+/// The newest large commits of a bucket, and the number of all so far.
 #[derive(Default)]
 pub(super) struct LargeCommits {
     newest: VecDeque<Arc<LargeCommit>>,
@@ -62,12 +63,13 @@ impl LargeCommits {
         self.newest.drain(..too_many);
     }
 
-    /// Drops all commits, because a part of the history was lost.
+    /// Forgets all commits, because a part of the history was lost.
     pub fn clear(&mut self) {
         self.newest.clear();
     }
 
-    /// Returns the remembered commits after the first `count`, and the number of all.
+    /// Returns the commits after the first `count`, as far as they are remembered, and the number
+    /// of all so far.
     pub fn after(&self, count: u64) -> (Vec<Arc<LargeCommit>>, u64) {
         let new = usize::try_from(self.count.saturating_sub(count)).unwrap_or(usize::MAX);
         let skip = self.newest.len().saturating_sub(new);

@@ -1,5 +1,5 @@
-//! The published state of a bucket: the end of its history, its newest mutations, its timestamps,
-//! and whether it is served.
+//! A bucket as its readers see it: the end of its history, its newest mutations, its stability
+//! timestamps, and whether it is served.
 
 mod availability;
 mod awaited_parts;

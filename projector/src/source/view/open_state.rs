@@ -1,5 +1,5 @@
-//! The state of a bucket's prepared transactions and open commits that is not in its record
-//! ([`crate::source::commits`]).
+//! Facts about a bucket's prepared transactions and open commits that are only in memory, and not
+//! in the bucket's record ([`crate::source::commits`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -13,37 +13,42 @@ use tokio::time::Instant;
 use super::awaited_parts::AwaitedParts;
 use super::prepared_bytes::PreparedBytes;
 
-/// The limit of remembered closed cuts before open joint commits. More of them would make epochs
-/// shorter, not more frequent.
+/// The limit of remembered cuts that directly precede open joint commits. More of them would make
+/// epochs shorter, not more frequent.
 const BEFORE_MAX: usize = 4;
 
-/// The limit of halved commits that are remembered, for operators.
+/// The limit of remembered halved commits: commits over several buckets of which one bucket has
+/// lost its part.
 const HALVED_MAX: usize = 16;
 
-/// The unrecorded state of a bucket's prepared transactions and open commits.
+/// Facts about a bucket's prepared transactions and open commits that are only in memory.
 #[derive(Default)]
 pub(in crate::source) struct OpenState {
     /// The time at which this process first had each transaction or commit.
     since: BTreeMap<CommitId, Instant>,
-    /// The states of the parts of other participants, as these have reported them.
+    /// The states of parts of a commit in other buckets or vbuckets, as their owners have
+    /// reported them.
     reported: BTreeMap<CommitId, BTreeMap<Participant, PartState>>,
     /// The open commits of which all parts are durable.
     pub(in crate::source) complete: BTreeSet<CommitId>,
     /// The last commit whose other participants were queried; the next query continues after it.
     pub(in crate::source) queried: Option<CommitId>,
-    /// The closed cuts before the last open joint commits, ascending.
+    /// The cuts directly before the last open joint commits, ascending.
     pub(in crate::source) before: VecDeque<(TransactionId, Cut)>,
-    /// The last commits that were found to be halved, oldest first, with the bucket that has lost its part.
+    /// The last commits that were found to be halved, oldest first, each with the bucket that has
+    /// lost its part.
     pub(in crate::source) halved: VecDeque<(TransactionId, BucketId)>,
-    /// The bytes of prepared transactions, counted against the limit of all open ones.
+    /// The bytes of prepared transactions, which count against the limit of all open
+    /// transactions.
     pub(in crate::source) prepared: PreparedBytes,
-    /// The parts that other owners wait for.
+    /// The parts of commits that other owners of vbuckets wait for.
     pub(in crate::source) awaited: AwaitedParts,
 }
 
 impl OpenState {
-    /// Records steps that are about to be published after a cut.
-    pub fn note(&mut self, events: &[TransactionEvent], durable: &Cut) {
+    /// Records steps of transactions that are about to be published. `durable` is the cut before
+    /// them.
+    pub fn record_steps(&mut self, events: &[TransactionEvent], durable: &Cut) {
         if events.is_empty() {
             return;
         }
@@ -73,6 +78,7 @@ impl OpenState {
         }
     }
 
+    /// Remembers the cut before a joint commit.
     fn add_cut_before(&mut self, transaction: TransactionId, cut: &Cut) {
         if self.before.back().is_none_or(|(_, last)| last != cut) {
             self.before.push_back((transaction, cut.clone()));
@@ -82,20 +88,21 @@ impl OpenState {
         }
     }
 
+    /// Forgets everything about a commit that has ended.
     fn forget(&mut self, id: CommitId) {
         self.since.remove(&id);
         self.complete.remove(&id);
         self.reported.remove(&id);
     }
 
-    /// Starts the ages of the commits that have none yet: those that this process had when it
-    /// started, or received as a copy.
+    /// Starts to count the ages of the commits that have no age yet, because the process had them
+    /// when it started, or received them as a copy. Forgets commits that are not in `ids`.
     pub fn count_ages(&mut self, ids: impl Iterator<Item = CommitId>) {
         let now = Instant::now();
         self.since = ids.map(|id| (id, self.since.get(&id).copied().unwrap_or(now))).collect();
     }
 
-    /// Returns the time for which this process has had a prepared transaction or an open commit.
+    /// Returns for how long this process has had a prepared transaction or an open commit.
     pub fn age(&self, id: CommitId, now: Instant) -> Duration {
         let since = self.since.get(&id);
         since.map_or(Duration::ZERO, |since| now.saturating_duration_since(*since))
@@ -106,17 +113,23 @@ impl OpenState {
         self.reported.get(&id)?.get(&participant).copied()
     }
 
-    /// Forgets the states that other participants of a commit have reported.
+    /// Forgets what other participants of a commit have reported about their parts.
     pub fn forget_reports(&mut self, id: CommitId) {
         self.reported.remove(&id);
     }
 
-    /// Records the state of the part of another participant. Returns true if it has changed.
-    pub fn report(&mut self, id: CommitId, participant: Participant, state: PartState) -> bool {
+    /// Records the state of another participant's part of a commit. Returns true if the state has
+    /// changed.
+    pub fn record_part_state(
+        &mut self,
+        id: CommitId,
+        participant: Participant,
+        state: PartState,
+    ) -> bool {
         self.reported.entry(id).or_default().insert(participant, state) != Some(state)
     }
 
-    /// Records a commit of which another bucket has lost its part.
+    /// Records a commit of which the bucket `lost_in` has lost its part.
     pub fn add_halved(&mut self, transaction: TransactionId, lost_in: BucketId) {
         self.halved.push_back((transaction, lost_in));
         if self.halved.len() > HALVED_MAX {
@@ -124,7 +137,7 @@ impl OpenState {
         }
     }
 
-    /// Drops the closed cuts, because their history is lost.
+    /// Forgets the cuts before joint commits, because a part of the history was lost.
     pub fn forget_cuts(&mut self) {
         self.before.clear();
     }

@@ -1,4 +1,4 @@
-//! Positions in a bucket's history that callers pass or receive.
+//! The positions in a bucket's history that callers receive, or pass to be checked.
 
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
@@ -16,14 +16,15 @@ impl SourceState {
         released.iter().for_each(|vbucket| kept.remove(vbucket));
         let history = match released.is_empty() {
             true => self.owned_logs.fingerprint(),
-            false => self.owned_logs.of(&kept).fingerprint(),
+            false => self.owned_logs.only_vbuckets(&kept).fingerprint(),
         };
-        SourcePlace { durable: self.durable.of(&kept), history, kept }
+        SourcePlace { durable: self.durable.only_vbuckets(&kept), history, kept }
     }
 }
 
 impl Bucket {
-    /// Returns the end of the durable history; an error if the bucket is not served.
+    /// Returns the end of the durable history in the owned vbuckets. An error if the bucket is
+    /// not served.
     pub fn place(&self) -> Result<SourcePlace> {
         let place = self.state().place();
         // Another copy may have begun to lead before this was read.
@@ -31,8 +32,8 @@ impl Bucket {
         Ok(place)
     }
 
-    /// Returns [`Self::place`] and the report for SYNC up to that place, as of one moment: the
-    /// report contains each open commit with a part before the place.
+    /// Returns the end of the durable history ([`Self::place`]), and the report for SYNC as of
+    /// the same moment: the report contains each open commit with a part before that end.
     pub fn place_with_report(&self) -> Result<(SourcePlace, BucketReport)> {
         let (place, report) = {
             let state = self.state();
@@ -44,17 +45,18 @@ impl Bucket {
         Ok((place, report))
     }
 
-    /// Returns true if the durable history has all mutations of a cut in the writable ones of some
-    /// vbuckets. False if a projector's disk has lost mutations that it had reported.
-    pub fn reaches(&self, vbuckets: &VbucketSet, cut: &Cut) -> bool {
+    /// Returns true if the durable history has all mutations of a cut, in those of the given
+    /// vbuckets that this projector may write. False if the projector's disk has lost mutations
+    /// that it had reported.
+    pub fn has_all_of_cut(&self, vbuckets: &VbucketSet, cut: &Cut) -> bool {
         let state = self.state();
         let takes = |vbucket: &VbucketId| state.ownership.is_writable(*vbucket);
         let has = |vbucket| state.durable.get(vbucket).seqno >= cut.get(vbucket).seqno;
         vbuckets.iter().filter(takes).all(has)
     }
 
-    /// Returns an error if a cut is not in the bucket's durable history, in the owned vbuckets.
-    /// `OutOfOrder` names the vbucket that disagrees.
+    /// Returns an error unless a cut is in the bucket's durable history, in the owned vbuckets.
+    /// The error `OutOfOrder` names a vbucket in which the histories differ.
     pub fn check_place(&self, cut: &Cut) -> Result<()> {
         let state = self.state();
         if cut.vbuckets() != self.info.vbuckets {

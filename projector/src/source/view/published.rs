@@ -1,5 +1,6 @@
-//! The publication of a group. Sums and ends are computed before the bucket's lock is taken: a
-//! large group would otherwise delay all readers, including those of other buckets.
+//! Publishes a group, so that readers see it. The sums and ends of the group are computed before
+//! the bucket's lock is taken: otherwise a large group would delay all readers, including those
+//! of other buckets.
 
 use std::sync::Arc;
 
@@ -11,11 +12,11 @@ use super::backlog::{GroupEnds, ends_of};
 use super::bucket::{Bucket, SourceState};
 use super::large_commits::LargeCommit;
 
-/// The mutations of a group in the form in which they are published.
+/// A group's mutations, prepared for their publication.
 pub struct PublishedGroup {
-    /// For each vbucket, the last seqno, and the bytes of its mutations.
+    /// For each vbucket that the group changes, the last seqno and the bytes of the mutations.
     pub(super) ends: GroupEnds,
-    /// The newest mutations, in order: no more than the head can keep.
+    /// The newest mutations of the group, in order: no more than the head of the bucket can keep.
     pub(super) newest: Vec<Arc<Mutation>>,
     /// The number of mutations before those in `newest`.
     pub(super) older: usize,
@@ -43,7 +44,7 @@ impl Bucket {
         PublishedGroup::of(mutations, self.head_bytes_max)
     }
 
-    /// Publishes a committed group.
+    /// Publishes a group that is in the log, so that readers see it.
     pub fn publish(
         &self,
         published: PublishedGroup,
@@ -53,7 +54,7 @@ impl Bucket {
         let PublishedGroup { ends, newest, older } = published;
         let mut state = self.state();
         let SourceState { open, durable, .. } = &mut *state;
-        open.note(commits, durable);
+        open.record_steps(commits, durable);
         if let Some(branches) = branches {
             state.set_logs(branches);
         }

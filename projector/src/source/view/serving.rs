@@ -1,9 +1,9 @@
-//! The serving states of a bucket ([`super::availability`]).
+//! The states in which a bucket is served or not served ([`super::availability`]).
 
 use proto::Error;
 use proto::model::bucket::SourceKind;
 
-/// The serving state of a bucket.
+/// The serving state of a bucket, with the reason if it is not served.
 pub(super) struct ServingState {
     pub stage: Stage,
     /// The error for callers once the bucket is not served any more.
@@ -12,20 +12,21 @@ pub(super) struct ServingState {
 
 /// The stages of a bucket before it is retired.
 pub(super) enum Stage {
-    /// The bucket is not served, because the coordinators have not compared it yet or it has lost
-    /// mutations; the error says which.
+    /// The bucket is not served yet: the coordinators have not compared it, or it has lost
+    /// mutations. The error says which.
     Closed(Error),
     /// The bucket is served.
     Open,
-    /// The bucket's leader is about to hand leadership over.
+    /// The bucket's leader is about to hand leadership over to another copy.
     Paused(Error),
-    /// The bucket object is never served again: another copy leads, or this copy will lead after it is reopened.
+    /// The bucket object is never served again: another copy leads, or this copy will lead with a
+    /// new object.
     Ended(Error),
 }
 
 impl ServingState {
-    /// Creates the state of a new object. The only copy of a bucket is closed until it was
-    /// compared.
+    /// Creates the state of a new bucket object. The only copy of a bucket is not served until
+    /// the coordinators have compared it.
     pub fn new(source: SourceKind) -> Self {
         let stage = match source.is_only_copy() {
             true => Stage::Closed(awaits_coordinators()),
@@ -39,7 +40,7 @@ impl ServingState {
         self.retired.is_some()
     }
 
-    /// Returns the reason why the bucket is not served; `None` if it is.
+    /// Returns the reason why the bucket is not served; `None` if it is served.
     pub fn refusal(&self) -> Option<Error> {
         match &self.stage {
             Stage::Open => None,
@@ -48,7 +49,7 @@ impl ServingState {
     }
 }
 
-/// The error for callers of a bucket that was not compared yet.
+/// Returns the error for callers of a bucket that the coordinators have not compared yet.
 fn awaits_coordinators() -> Error {
     let what = "the projector waits for the coordinators, which know what the bucket must have";
     Error::unavailable(what).with_hint("a majority of the coordinators must run; try again")

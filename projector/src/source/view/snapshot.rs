@@ -1,7 +1,7 @@
-//! The snapshots that transactions read.
+//! Creates the snapshots that transactions read.
 //!
-//! A vbucket that was copied by its documents lacks the versions before its purge point, so no
-//! older snapshot of it can be read.
+//! A vbucket that was copied from another projector by its documents lacks the versions before
+//! its purge point. So no older snapshot of the vbucket can be read.
 
 use std::sync::Arc;
 
@@ -14,8 +14,9 @@ use crate::transactions::snapshot::Snapshot;
 use documents::document_store::DocumentStore;
 
 impl Bucket {
-    /// Returns the snapshot of an epoch; `None` if its stability timestamp has not arrived yet.
-    /// `SnapshotTooOld` if the timestamp is no longer retained, or belongs to a lost history.
+    /// Returns the snapshot of an epoch; `None` if the stability timestamp of the epoch has not
+    /// arrived yet. The error is `SnapshotTooOld` if the timestamp is no longer retained, or
+    /// belongs to a lost history.
     pub fn snapshot_at(&self, epoch: Epoch) -> Result<Option<Snapshot>> {
         let Some(mark) = self.newest_epoch_until(epoch).filter(|mark| mark.epoch == epoch) else {
             return match self.newest_epoch().is_some_and(|newest| newest.epoch > epoch) {
@@ -23,17 +24,18 @@ impl Bucket {
                 false => Ok(None),
             };
         };
-        self.moment_of(&mark).map(Some)
+        self.snapshot_of_mark(&mark).map(Some)
     }
 
-    /// The snapshot of a stability timestamp. The error is `SnapshotTooOld` if the timestamp
-    /// belongs to a lost history in the owned vbuckets. Other vbuckets are ignored: their history
-    /// is at other projectors, and a reader checks that it has read none of them.
-    pub fn moment_of(&self, mark: &EpochMark) -> Result<Snapshot> {
+    /// Returns the snapshot of a stability timestamp. The error is `SnapshotTooOld` if the
+    /// timestamp belongs to a lost history in an owned vbucket. Other vbuckets are not checked,
+    /// because other projectors have their history; a reader checks that it has read none of
+    /// them.
+    pub fn snapshot_of_mark(&self, mark: &EpochMark) -> Result<Snapshot> {
         let EpochMark { epoch, ref cut, .. } = *mark;
         let is_here = {
             let state = self.state();
-            let owned = cut.of(&state.ownership.owned);
+            let owned = cut.only_vbuckets(&state.ownership.owned);
             state.owned_logs.includes_cut(&owned) && state.durable.reaches(&owned)
         };
         if !is_here {
@@ -43,9 +45,9 @@ impl Bucket {
         Ok(Snapshot { epoch, seqnos })
     }
 
-    /// Returns an error unless some vbuckets still have all versions at and after a snapshot,
-    /// including deletions. A reader calls this after its reads, because a purge may have run
-    /// meanwhile.
+    /// Returns an error if versions that a snapshot needs were purged from some vbuckets: all
+    /// versions at and after it, including deletions. A reader calls this function after its
+    /// reads, because a purge may have run meanwhile.
     pub fn check_not_purged(
         &self,
         store: &dyn DocumentStore,

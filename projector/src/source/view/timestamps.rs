@@ -1,4 +1,4 @@
-//! The stability timestamps of a bucket that a stream or a transaction may still read.
+//! Keeps the stability timestamps of a bucket that a stream or a transaction may still read.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use proto::model::ids::Epoch;
 use super::backlog;
 use super::bucket::{Bucket, SourceState};
 
-/// The limit of retained timestamps, whatever the age of the horizon: equal to the coordinator's
-/// limit, which is more than a minute of timestamps.
+/// The maximum number of retained timestamps, even if the horizon is old. The coordinator has the
+/// same limit, which is more than a minute of timestamps.
 const EPOCHS_MAX: usize = 4096;
-/// The limit of positions in the retained timestamps: 16 MiB.
+/// The maximum number of positions in all retained timestamps together: 16 MiB of memory.
 const EPOCH_POSITIONS_MAX: usize = 1 << 20;
-/// The number of timestamps that are retained for any number of vbuckets: five seconds of
-/// timestamps.
+/// The number of timestamps that are retained however many vbuckets the bucket has: five seconds
+/// of timestamps.
 const EPOCHS_MIN: usize = 256;
 
 impl Bucket {
-    /// Adds a stability timestamp, unless it was added before. Drops timestamps that a rollback has
-    /// removed, thins those below the horizon, and drops the oldest above a limit. A stream that
-    /// begins before the retained timestamps misses some; its reader detects that from the parent
-    /// of the next one. Returns false if the bucket is retired: another object may have replaced
-    /// it.
+    /// Adds a stability timestamp, unless it was added before. Drops the timestamps that a
+    /// rollback has undone, most of those below the horizon, and the oldest above a limit. A
+    /// stream that begins before the retained timestamps misses some; its reader detects that,
+    /// because each timestamp names its parent. Returns false if the bucket object is retired, so
+    /// that the caller must look for its successor.
     pub fn add_epoch(&self, mark: EpochMark) -> bool {
         let mut state = self.state();
         if state.serving.is_retired() {
@@ -42,14 +42,14 @@ impl Bucket {
         let SourceState { epochs, unpublished, durable, .. } = &mut *state;
         unpublished.publish(&mark.cut, durable);
         epochs.push_back(mark);
-        backlog::forget(epochs, horizon, epochs_max);
+        backlog::thin_timestamps(epochs, horizon, epochs_max);
         drop(state);
         self.wake();
         true
     }
 
-    /// Drops the stability timestamps that a rollback in the catalog has undone. The timestamp that follows the rollback would drop them
-    /// too, but it may be thinned before this projector receives it.
+    /// Drops the stability timestamps that a rollback in the catalog has undone. The timestamp
+    /// after the rollback would cause the same, but this projector may never receive that one.
     pub fn drop_dead_epochs(&self, info: &BucketInfo) {
         let mut state = self.state();
         let before = state.epochs.len();
@@ -61,20 +61,20 @@ impl Bucket {
         }
     }
 
-    /// The stability timestamps after an epoch, ascending.
+    /// Returns the retained stability timestamps after an epoch, ascending.
     pub fn epochs_after(&self, epoch: Epoch) -> Vec<EpochMark> {
         let state = self.state();
         let from = state.epochs.partition_point(|mark| mark.epoch <= epoch);
         state.epochs.iter().skip(from).cloned().collect()
     }
 
-    /// Returns the cut up to which a reader of some vbuckets reads the log next; `None` if no
-    /// timestamp is ahead of the reader.
+    /// Returns the cut of the timestamp up to which a reader of some vbuckets reads the log next;
+    /// `None` if no timestamp is ahead of the reader.
     pub fn next_goal(&self, vbuckets: &VbucketSet, at: &Cut) -> Option<Arc<Cut>> {
         backlog::next_goal(&self.state().epochs, vbuckets, at).map(|mark| Arc::clone(&mark.cut))
     }
 
-    /// The bytes of mutations that no timestamp covers yet.
+    /// Returns the bytes of mutations that no stability timestamp covers yet.
     pub fn unpublished_bytes(&self) -> usize {
         self.state().unpublished.bytes()
     }
@@ -86,8 +86,8 @@ impl Bucket {
         after.checked_sub(1).map(|at| state.epochs[at].clone())
     }
 
-    /// Returns true if this projector stores all mutations that the newest timestamp covers, owned
-    /// or not.
+    /// Returns true if this projector stores all mutations that the newest timestamp covers, in
+    /// all vbuckets, whether owned or not.
     pub fn has_newest_epoch(&self) -> bool {
         let state = self.state();
         state.epochs.back().is_some_and(|newest| {
@@ -95,7 +95,7 @@ impl Bucket {
         })
     }
 
-    /// The newest stability timestamp.
+    /// Returns the newest stability timestamp; `None` if none was received.
     pub fn newest_epoch(&self) -> Option<EpochMark> {
         self.state().epochs.back().cloned()
     }

@@ -1,4 +1,4 @@
-//! Rows that were read from a part of a file, and the rules for reading them.
+//! Rows that were read from a part of a file, and the rules by which they are read.
 
 use proto::model::assignment::VbucketSet;
 use proto::model::data_set::FilesRead;
@@ -6,7 +6,7 @@ use proto::model::ids::{VbucketId, hash_id};
 use proto::value::key::check_id;
 use proto::{Error, ErrorCode, Result};
 
-/// The rules for reading the rows of a version.
+/// The rules by which the rows of a data set's version are read.
 #[derive(Clone, Debug)]
 pub struct RowRules {
     /// The name of the field or column with the id.
@@ -15,27 +15,27 @@ pub struct RowRules {
     pub document_bytes_max: usize,
     /// The number of partitions of the version.
     pub partitions: u16,
-    /// The partitions whose rows are kept.
+    /// The partitions whose rows are kept; rows of other partitions are only counted.
     pub wanted: VbucketSet,
 }
 
-/// The rows of a part of a file, in order: the rows of the requested partitions, and the row counts
-/// of all partitions.
+/// The rows that were read from a part of a file, in order: the rows of the requested partitions,
+/// and the numbers of rows of all partitions.
 #[derive(Debug)]
 pub struct Batch {
     /// The document of each kept row, followed by its id.
     bytes: Vec<u8>,
     rows: Vec<BatchRow>,
-    /// The offset of the beginning of the row that is being read.
+    /// The offset in `bytes` at which the row begins that is being read.
     from: usize,
     /// The number of rows of each partition.
     counts: Vec<u32>,
     read: FilesRead,
-    /// The bytes of all rows, including those that are not kept.
+    /// The bytes of all rows that were read, including those that are not kept.
     read_bytes: usize,
 }
 
-/// A row of a requested partition.
+/// A row of a requested partition in a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchRow {
     from: usize,
@@ -43,33 +43,34 @@ pub struct BatchRow {
     id_bytes: u32,
     /// The partition of the row.
     pub partition: VbucketId,
-    /// The number of the row among the rows of its partition in this part, from 1 on.
+    /// The number of the row among the rows of its partition in this batch, from 1 on.
     pub number: u32,
-    /// The hash of its id.
+    /// The hash of the row's id.
     pub hash: u64,
 }
 
 impl Batch {
-    /// An empty batch, with memory for this many bytes of rows.
+    /// Creates an empty batch, with memory for this many bytes of rows.
     pub fn new(rules: &RowRules, bytes: usize) -> Self {
         let counts = vec![0; usize::from(rules.partitions)];
         let (bytes, rows, read) = (Vec::with_capacity(bytes), Vec::new(), FilesRead::default());
         Self { bytes, rows, from: 0, counts, read, read_bytes: 0 }
     }
 
-    /// Returns the buffer to which the document of the present row is appended. Bytes after the
-    /// last ended row are ignored.
+    /// Returns the buffer to which the reader appends the document of the row that is being read.
+    /// The bytes of a row count only after [`Self::end_row`].
     #[inline]
     pub fn document(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// The document of the row that is being read.
+    /// Returns the document of the row that is being read.
     pub fn row(&self) -> &[u8] {
         &self.bytes[self.from..]
     }
 
-    /// Ends the present row, which has this id: keeps or drops it, and counts it.
+    /// Ends the row that is being read, which has this id: counts the row, and keeps it if its
+    /// partition is requested.
     #[inline]
     pub fn end_row(&mut self, rules: &RowRules, id: &str) -> Result<()> {
         check_id(id)?;
@@ -95,7 +96,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Frees memory that the kept rows do not need, since only few rows may belong to the requested
+    /// Frees memory that the kept rows do not need. Often only few rows belong to the requested
     /// partitions.
     pub fn shrink(&mut self) {
         if self.bytes.len() < self.bytes.capacity() / 2 {
@@ -129,7 +130,7 @@ impl Batch {
         &self.counts
     }
 
-    /// Returns the summary of all rows that were read, including those that were not kept.
+    /// Returns the summary of all rows that were read, including those that are not kept.
     pub fn read(&self) -> FilesRead {
         self.read
     }

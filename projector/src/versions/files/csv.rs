@@ -1,9 +1,9 @@
 //! CSV (RFC 4180): cells between commas, records at the ends of lines, and a header before them.
 //!
-//! A cell may be quoted; then it may contain commas, line breaks, and doubled quotes, each of which
-//! is read as one quote. A quote inside an unquoted cell is an error: another quote of the file may
-//! be missing. So is an unquoted carriage return without a line feed, which may be meant as the end
-//! of a line. Blank lines are skipped.
+//! A cell may be quoted; then it may contain commas, line breaks, and doubled quotes, each of
+//! which is read as one quote. A quote inside an unquoted cell is an error, because another quote
+//! of the file may be missing. An unquoted carriage return without a line feed is an error too,
+//! because it may be meant as the end of a line. Blank lines are skipped.
 //!
 //! A record becomes an object with a field for each column:
 //!
@@ -13,7 +13,7 @@
 //! | exactly a number or `true` or `false` of JSON, without quotes | the number or boolean |
 //! | anything else | a string |
 
-use proto::rpc::api::too_long;
+use proto::rpc::api::too_long_error;
 use proto::value::{DOCUMENT_BYTES_MAX, check_json, write_json_text};
 use proto::{Error, ErrorCode, Result};
 
@@ -27,13 +27,13 @@ const RECORD_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX;
 /// Maximum number of columns.
 const COLUMNS_MAX: usize = 4_096;
 
-/// The documents of a CSV file.
+/// A reader of the records of a CSV file as documents.
 pub struct CsvRows {
     text: CsvText,
     header: Option<Header>,
 }
 
-/// The columns that the header of a file names.
+/// The header of a CSV file, which names the columns.
 struct Header {
     /// The name of each column as a JSON field: quoted, with a colon.
     fields: Vec<Vec<u8>>,
@@ -42,7 +42,7 @@ struct Header {
 }
 
 impl CsvRows {
-    /// The records of a text.
+    /// Creates a reader of the records of a text.
     pub fn new(input: TextInput) -> Self {
         Self { text: CsvText::new(input), header: None }
     }
@@ -125,7 +125,7 @@ fn write_value(cell: &str, is_quoted: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns true if a cell is exactly a JSON number of the kind that documents may have.
+/// Returns true if a cell is exactly a number as JSON writes it, so that it is read as a number.
 fn is_number(cell: &str) -> bool {
     let (first, last) = (cell.as_bytes().first(), cell.as_bytes().last());
     first.is_some_and(|first| *first == b'-' || first.is_ascii_digit())
@@ -133,7 +133,7 @@ fn is_number(cell: &str) -> bool {
         && check_json(cell.as_bytes()).is_ok()
 }
 
-/// A cell of the present record.
+/// A cell of the record that is being read.
 #[derive(Clone, Copy)]
 struct Cell {
     /// The end of the cell in `contents`; it begins where the previous one ends.
@@ -141,7 +141,7 @@ struct Cell {
     is_quoted: bool,
 }
 
-/// The end of a cell.
+/// The element that follows a cell: another cell, or the end of the record.
 #[derive(PartialEq)]
 enum CellEnd {
     Cell,
@@ -176,9 +176,9 @@ impl CsvText {
         }
     }
 
-    /// Returns the remaining bytes of the buffer, which is refilled when it is used up; empty at
-    /// the end of the file.
-    fn left(&mut self) -> Result<&[u8]> {
+    /// Returns the bytes of the buffer that were not read yet, after refilling it if there are
+    /// none. Empty at the end of the file.
+    fn unread_bytes(&mut self) -> Result<&[u8]> {
         if self.at == self.buffer.len() {
             let is_first = self.buffer.is_empty() && self.line_breaks == 0;
             self.buffer.clear();
@@ -192,10 +192,11 @@ impl CsvText {
     }
 
     fn peek(&mut self) -> Result<Option<u8>> {
-        Ok(self.left()?.first().copied())
+        Ok(self.unread_bytes()?.first().copied())
     }
 
-    /// Reads the next record and skips blank lines; returns false at the end.
+    /// Reads the next record, and skips blank lines before it. Returns false at the end of the
+    /// file.
     fn next_record(&mut self) -> Result<bool> {
         loop {
             self.begun = self.line_breaks + 1;
@@ -245,15 +246,15 @@ impl CsvText {
         }
     }
 
-    /// Reads a cell up to its comma or line break.
+    /// Reads the rest of an unquoted cell, up to its comma or line break.
     fn unquoted(&mut self) -> Result<()> {
         loop {
-            let left = self.left()?;
+            let left = self.unread_bytes()?;
             let is_special = |byte: &u8| matches!(byte, b',' | b'\n' | b'\r' | b'"');
             let end = left.iter().position(is_special);
             let (count, stop) = (end.unwrap_or(left.len()), end.map(|end| left[end]));
             let is_end = left.is_empty();
-            self.take(count)?;
+            self.move_to_cell(count)?;
             match stop {
                 None if is_end => return Ok(()),
                 None => {}
@@ -279,10 +280,10 @@ impl CsvText {
         }
     }
 
-    /// Reads a cell up to its closing quote.
+    /// Reads the rest of a quoted cell, up to its closing quote.
     fn quoted(&mut self) -> Result<()> {
         loop {
-            let left = self.left()?;
+            let left = self.unread_bytes()?;
             if left.is_empty() {
                 let what = format!("the quotes of cell {} have no end", self.cells.len() + 1);
                 return Err(bad(what));
@@ -291,7 +292,7 @@ impl CsvText {
             let count = end.unwrap_or(left.len());
             let breaks = left[..count].iter().filter(|byte| **byte == b'\n').count();
             self.line_breaks += breaks as u64;
-            self.take(count)?;
+            self.move_to_cell(count)?;
             if end.is_some() {
                 self.at += 1;
                 if self.peek()? != Some(b'"') {
@@ -303,12 +304,12 @@ impl CsvText {
         }
     }
 
-    /// Moves bytes of the buffer into the present cell.
-    fn take(&mut self, count: usize) -> Result<()> {
+    /// Moves the next `count` bytes of the buffer into the cell that is being read.
+    fn move_to_cell(&mut self, count: usize) -> Result<()> {
         self.contents.extend_from_slice(&self.buffer[self.at..self.at + count]);
         self.at += count;
         match self.contents.len() > RECORD_BYTES_MAX {
-            true => Err(too_long(self.contents.len())),
+            true => Err(too_long_error(self.contents.len())),
             false => Ok(()),
         }
     }

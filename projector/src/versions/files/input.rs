@@ -1,4 +1,4 @@
-//! A sequential reader of the bytes of a file.
+//! Reads the bytes of a file from its beginning to its end, and decompresses them if needed.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -9,14 +9,14 @@ use proto::env::{File, FileSystem, OpenMode};
 
 /// The size in bytes of a read from the disk.
 const READ_BYTES: usize = 256 << 10;
-/// The largest window of compressed files, as a power of two: 128 MiB, which the `zstd` tool reads
-/// without a flag.
+/// The largest window with which compressed files are accepted, as a power of two: 128 MiB, as
+/// for the `zstd` tool without a flag.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
-/// The size in bytes of a piece of text: large enough that the cost per piece is small, and small
-/// enough that many fit in memory.
+/// The size in bytes of the text that is read at once: large enough that the cost per read is
+/// small, and small enough that many of them fit in memory.
 pub const PIECE_BYTES: usize = 512 << 10;
 
-/// A reader of a file from its beginning to its end.
+/// A reader of a file's bytes from its beginning to its end.
 struct FileReader {
     file: Arc<dyn File>,
     at: u64,
@@ -50,7 +50,7 @@ pub fn open_text(fs: &dyn FileSystem, path: &Path, is_compressed: bool) -> Resul
     Ok(Box::new(text))
 }
 
-/// Appends the next piece of text; returns false at the end.
+/// Reads the next bytes of a text and appends them to `buffer`. Returns false at the end.
 pub fn read_piece(input: &mut TextInput, buffer: &mut Vec<u8>) -> Result<bool> {
     let from = buffer.len();
     buffer.resize(from + PIECE_BYTES, 0);

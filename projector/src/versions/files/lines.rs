@@ -1,6 +1,7 @@
-//! JSON lines. Each part of such a file consists of complete lines.
+//! Reads files with a JSON object in each line. Such a file is cut into parts of complete lines,
+//! which are then read in parallel.
 
-use proto::rpc::api::{check_document_with_id, too_long};
+use proto::rpc::api::{check_document_with_id, too_long_error};
 use proto::{Error, Result};
 
 use super::batch::{Batch, RowRules, document_too_long};
@@ -13,7 +14,7 @@ pub const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// A reader of a file with a JSON object in each line.
 pub struct JsonLines {
     input: TextInput,
-    /// The incomplete line after the last part.
+    /// The incomplete line after the last part that was returned.
     rest: Vec<u8>,
     is_end: bool,
     /// The number of lines in the parts returned so far.
@@ -26,9 +27,9 @@ impl JsonLines {
         Self { input, rest: Vec::new(), is_end: false, lines: 0 }
     }
 
-    /// Returns the next complete lines, and the last incomplete one at the end; `None` after the
-    /// end.
-    fn cut(&mut self, line_bytes_max: usize) -> Result<Option<Vec<u8>>> {
+    /// Returns the next part of the text: complete lines, and at the end of the file also a last
+    /// line without a line break. `None` after the end.
+    fn next_lines(&mut self, line_bytes_max: usize) -> Result<Option<Vec<u8>>> {
         let mut text = Vec::with_capacity(PART_BYTES + PIECE_BYTES);
         text.append(&mut self.rest);
         let mut end = 0;
@@ -44,7 +45,7 @@ impl JsonLines {
         }
         if !self.is_end {
             match end {
-                0 => return Err(too_long(text.len())),
+                0 => return Err(too_long_error(text.len())),
                 end => self.rest = text.split_off(end),
             }
         }
@@ -57,7 +58,7 @@ impl Parts for JsonLines {
         // White space around a document does not count, up to as much as the document.
         let line_bytes_max = 2 * rules.document_bytes_max;
         let first = self.lines + 1;
-        let cut = self.cut(line_bytes_max).map_err(|error| at_line(error, first))?;
+        let cut = self.next_lines(line_bytes_max).map_err(|error| at_line(error, first))?;
         let Some(text) = cut else { return Ok(None) };
         self.lines += text.iter().filter(|byte| **byte == b'\n').count() as u64;
         let read = move |rules: &RowRules| Ok((read_lines(&text, first, rules)?, None));
@@ -69,7 +70,7 @@ fn at_line(error: Error, line: u64) -> Error {
     error.context(format!("line {line}"))
 }
 
-/// Reads complete lines; `first` is the number of the first line, for errors.
+/// Reads the documents of complete lines. `first` is the number of the first line, for errors.
 fn read_lines(text: &[u8], first: u64, rules: &RowRules) -> Result<Batch> {
     // Each id is there twice.
     let mut batch = Batch::new(rules, text.len() + text.len() / 4);

@@ -1,4 +1,4 @@
-//! The rows of files, as documents.
+//! Reads the rows of files as documents.
 //!
 //! A pattern selects the files ([`pattern`]), and the ending of each name determines its format:
 //!
@@ -8,11 +8,11 @@
 //! | `.csv` | a record after a header; each column is a field ([`csv`]) |
 //! | `.parquet` | a row; each column is a field. Only in a build with the feature `parquet` |
 //!
-//! Lines and records may be compressed by zstd (`.jsonl.zst`, `.csv.zst`). One field or column has
-//! the document's id, a string or an integer, and remains in the document. Files are cut into parts
-//! one after another, and several parts are read in parallel ([`parts`]). This applies to lines and
-//! row groups, but not to records of CSV, since their ends are known only after parsing. An error
-//! names file and place.
+//! Lines and records may be compressed by zstd (`.jsonl.zst`, `.csv.zst`). One field or column
+//! has the document's id, a string or an integer, and remains in the document. Files are cut into
+//! parts one after another, and several parts are read in parallel ([`parts`]). CSV files are not
+//! read in parallel, because the end of a record is known only after parsing. An error names the
+//! file and the place in it.
 
 mod batch;
 pub mod csv;
@@ -33,7 +33,7 @@ use lines::JsonLines;
 pub use parts::{Part, Parts};
 use pattern::{FileToRead, Format};
 
-/// Opens a file.
+/// Opens a file, to read its rows in parts.
 pub fn open_parts(
     fs: &dyn FileSystem,
     file: &FileToRead,

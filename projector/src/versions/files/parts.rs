@@ -1,4 +1,4 @@
-//! Files in parts. The parts of a file are cut one after another, and several are read in parallel.
+//! The interface of files that are cut into parts, so that several parts can be read in parallel.
 
 use proto::Result;
 use proto::model::data_set::FilesRead;
@@ -9,19 +9,19 @@ use super::batch::{Batch, RowRules};
 /// small, and small enough that many fit in memory.
 pub const PART_BYTES: usize = 4 << 20;
 
-/// A part of a file.
+/// A part of a file, already read or not.
 pub enum Part {
-    /// A part that is still to be read, on any thread.
+    /// A part that is still to be read; any thread may read it.
     Unread(Read),
-    /// A part that could only be cut by reading it.
+    /// A part whose end could only be found by reading it, with its rows.
     Read(Batch),
 }
 
-/// A function that reads rows of a part: all of them, or some megabytes and the remaining part. An
-/// error names the place in the file.
+/// A function that reads the rows of a part: all of them, or some megabytes and the rest of the
+/// part. An error names the place in the file.
 pub type Read = Box<dyn FnOnce(&RowRules) -> Result<(Batch, Option<Part>)> + Send>;
 
-/// A file that is cut into parts.
+/// A file that is cut into parts, one after another.
 pub trait Parts: Send {
     /// Returns the next part; `None` at the end. An error names the place in the file; no part
     /// follows an error.
@@ -29,7 +29,7 @@ pub trait Parts: Send {
 }
 
 impl Part {
-    /// Reads rows of the part; also returns the part that remains, if any.
+    /// Reads rows of the part. Also returns the rest of the part, if there is any.
     pub fn read(self, rules: &RowRules) -> Result<(Batch, Option<Self>)> {
         let (mut batch, rest) = match self {
             Self::Unread(read) => read(rules)?,
@@ -40,7 +40,7 @@ impl Part {
     }
 }
 
-/// A file whose rows are read one after another.
+/// A file that is read row by row, because the end of a row is known only after reading it.
 pub trait Rows: Send {
     /// Reads the next row into a batch; returns false at the end. An error names the place in the
     /// file.

@@ -1,11 +1,11 @@
-//! The files that a pattern selects.
+//! Finds the files that a pattern selects, and their formats.
 
 use std::path::{Path, PathBuf};
 
 use proto::env::FileSystem;
 use proto::{Error, ErrorCode, Result};
 
-/// The endings that a file may have, for errors.
+/// The list of the endings that a file may have, for error messages.
 const ENDINGS: &str = ".jsonl, .ndjson, .csv (each also with .zst behind it), or .parquet";
 
 /// The format of a file.
@@ -26,7 +26,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format by the ending of a file name; `None` if the ending is unknown.
+    /// Returns the format that the ending of a file name means; `None` if the ending is unknown.
     pub fn of_name(name: &str) -> Option<Self> {
         let (text, is_compressed) = match name.strip_suffix(".zst") {
             Some(text) => (text, true),
@@ -41,7 +41,7 @@ impl Format {
     }
 }
 
-/// A file of a version.
+/// A file from which a version of a data set is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileToRead {
     /// The path of the file.
@@ -52,7 +52,8 @@ pub struct FileToRead {
     pub format: Format,
 }
 
-/// Returns the files of a pattern, in the order of their names; an error if there are none.
+/// Returns the files that a pattern selects, in the order of their names. An error if there are
+/// none.
 pub fn find_files(fs: &dyn FileSystem, dir: &Path, pattern: &str) -> Result<Vec<FileToRead>> {
     let (above, last) = split(pattern)?;
     let within = match above {
@@ -65,7 +66,7 @@ pub fn find_files(fs: &dyn FileSystem, dir: &Path, pattern: &str) -> Result<Vec<
             .with_hint("each projector reads the files below its own files_dir")
     };
     let mut names = match fs.list(&within) {
-        Ok(found) => found.into_iter().filter_map(|path| is_meant(&path, last)).collect(),
+        Ok(found) => found.into_iter().filter_map(|path| name_if_matching(&path, last)).collect(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(none(&format!(": {error}"))),
     };
@@ -85,7 +86,7 @@ pub fn find_files(fs: &dyn FileSystem, dir: &Path, pattern: &str) -> Result<Vec<
     names.into_iter().map(file).collect()
 }
 
-/// Returns the path of a file after resolution of all symbolic links. An error if the path is not a
+/// Returns the path of a file with all symbolic links resolved. An error if the file is not a
 /// regular file, or not below the directory of files: a user with write access to that directory
 /// must not make the projector read other files.
 fn regular_file(fs: &dyn FileSystem, dir: &Path, (path, name): (&Path, &str)) -> Result<PathBuf> {
@@ -140,7 +141,7 @@ fn split(pattern: &str) -> Result<(Option<&str>, &str)> {
 }
 
 /// Returns the name of a file if the last component of a pattern matches it.
-fn is_meant(path: &Path, last: &str) -> Option<String> {
+fn name_if_matching(path: &Path, last: &str) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     let is_meant = match last.split_once('*') {
         None => name == last,

@@ -273,7 +273,7 @@ proptest! {
 
     /// Cells that are written as CSV are read back, with any quoting and any line ends.
     #[test]
-    fn cells_come_back(
+    fn cells_are_read_as_written(
         cells in proptest::collection::vec(("[a-z,\"\n\r üé]{0,9}", any::<bool>()), 1..40),
         ends_with_cr in any::<bool>(),
     ) {

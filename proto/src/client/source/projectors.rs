@@ -1,4 +1,4 @@
-//! [`Source`]: several projectors with the interface of one.
+//! [`Source`]: the projectors of a bucket with the interface of one projector.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -26,7 +26,8 @@ use crate::rpc::api::{
 };
 use crate::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 
-/// Returns a client of the source of a bucket; `node` returns the record of a projector.
+/// Returns a client for a bucket: of its only projector, or of all its projectors together.
+/// `node` returns the record of a projector.
 pub fn source_of(
     directory: &dyn Directory,
     bucket: &BucketInfo,
@@ -48,13 +49,13 @@ pub fn source_of(
     Ok(Arc::new(Source { vbuckets, assignment, parts, coming }))
 }
 
-/// Several projectors with the interface of one.
+/// The projectors of a bucket with the interface of one projector.
 pub struct Source {
     vbuckets: u16,
     assignment: Arc<VbucketAssignment>,
     /// The projectors that own vbuckets, ascending.
     parts: BTreeMap<NodeId, Arc<dyn ProjectorApi>>,
-    /// Projectors that own no vbucket yet and are the target of a hand-over.
+    /// The projectors that own no vbucket yet, but are about to receive one.
     coming: Vec<(NodeId, Arc<dyn ProjectorApi>)>,
 }
 
@@ -66,8 +67,8 @@ impl Source {
         })
     }
 
-    /// Returns the vbuckets that a projector owns, after a check that its answer covers all of
-    /// them.
+    /// Returns the vbuckets that a projector owns. Returns an error if `told`, the vbuckets that
+    /// its answer covers, lacks one of them.
     fn check(&self, projector: NodeId, told: &VbucketSet) -> Result<VbucketSet> {
         let wanted = self.assignment.owned_by(projector);
         if let Some(vbucket) = wanted.iter().find(|vbucket| !told.contains(*vbucket)) {
@@ -77,8 +78,9 @@ impl Source {
         Ok(wanted)
     }
 
-    /// Reads documents with `read` from the owners of their vbuckets.
-    async fn of_each<'s, F: Future<Output = Result<Documents>>>(
+    /// Reads documents from the owners of their vbuckets. `read` reads documents of one
+    /// projector.
+    async fn read_from_owners<'s, F: Future<Output = Result<Documents>>>(
         &'s self,
         ids: Vec<String>,
         read: impl Fn(&'s Arc<dyn ProjectorApi>, Vec<String>) -> F,
@@ -103,9 +105,9 @@ impl Source {
     }
 }
 
-/// Combines the answers of several projectors to the parts of a request. Projectors that no longer
-/// own their vbuckets have accepted nothing and are skipped; an error if all are.
-fn taken<T: Ord>(replies: impl Iterator<Item = Result<Vec<T>>>) -> Result<Vec<T>> {
+/// Combines the answers of several projectors to parts of one request. A projector that no longer
+/// owns its vbuckets has accepted nothing and is skipped. Returns an error if all are skipped.
+fn combine_replies<T: Ord>(replies: impl Iterator<Item = Result<Vec<T>>>) -> Result<Vec<T>> {
     let (mut all, mut not_owner) = (Vec::new(), None);
     for reply in replies {
         match reply {
@@ -130,22 +132,22 @@ impl ProjectorApi for Source {
 
     /// Reads documents by id. The documents of one projector are read as of one moment.
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Documents> {
-        self.of_each(ids, |part, ids| part.get(bucket, ids)).await
+        self.read_from_owners(ids, |part, ids| part.get(bucket, ids)).await
     }
 
     /// Reads documents, all as of the snapshot if the request names one.
-    async fn get_in(&self, request: DocumentsRequest) -> Result<Documents> {
+    async fn get_for_transaction(&self, request: DocumentsRequest) -> Result<Documents> {
         let DocumentsRequest { bucket, ids, snapshot, own } = request;
         let read = |part: &'_ Arc<dyn ProjectorApi>, ids| {
             let part = Arc::clone(part);
             let request = DocumentsRequest { bucket, ids, snapshot, own };
-            async move { part.get_in(request).await }
+            async move { part.get_for_transaction(request).await }
         };
-        self.of_each(ids, read).await
+        self.read_from_owners(ids, read).await
     }
 
-    /// Sends each projector the mutations of the vbuckets that it owns. The answer covers the
-    /// accepted ones; after an error some of the request may be stored, as with a push to one
+    /// Sends each projector the mutations of the vbuckets that it owns. The answer lists the
+    /// accepted ones. After an error some mutations may be stored, as with a push to one
     /// projector.
     async fn push(&self, request: PushRequest) -> Result<PushReply> {
         let mut of_each: BTreeMap<NodeId, PushRequest> = BTreeMap::new();
@@ -160,12 +162,12 @@ impl ProjectorApi for Source {
         }
         let pushed = of_each.into_iter().map(|(projector, part)| self.parts[&projector].push(part));
         let replies = join_all(pushed).await.into_iter();
-        let durable = taken(replies.map(|reply| Ok(reply?.durable)))?;
+        let durable = combine_replies(replies.map(|reply| Ok(reply?.durable)))?;
         Ok(PushReply { durable })
     }
 
     /// Sends each projector the mutations of the vbuckets that it owns, like [`Self::push`].
-    async fn push_in(&self, request: TransactionPush) -> Result<TransactionPushed> {
+    async fn push_for_transaction(&self, request: TransactionPush) -> Result<TransactionPushed> {
         let mut of_each: BTreeMap<NodeId, TransactionPush> = BTreeMap::new();
         let TransactionPush { bucket, transaction, owner, mutations } = request;
         for mutation in mutations {
@@ -178,16 +180,18 @@ impl ProjectorApi for Source {
             });
             part.mutations.push(mutation);
         }
-        let pushed =
-            of_each.into_iter().map(|(projector, part)| self.parts[&projector].push_in(part));
+        let pushed = of_each
+            .into_iter()
+            .map(|(projector, part)| self.parts[&projector].push_for_transaction(part));
         let replies = join_all(pushed).await.into_iter();
-        let kept = taken(replies.map(|reply| Ok(reply?.kept)))?;
+        let kept = combine_replies(replies.map(|reply| Ok(reply?.kept)))?;
         Ok(TransactionPushed { kept })
     }
 
-    /// Makes each projector commit the parts of the vbuckets that it owns. If there are several
-    /// projectors, all of them first check that they can, so that a missing part is reported before
-    /// another one is committed. After an error some of the parts may be committed.
+    /// Makes each projector commit a transaction's mutations of the vbuckets that it owns. If
+    /// there are several projectors, all of them first check that they have these mutations, so
+    /// that missing ones are reported before any projector commits. After an error some
+    /// projectors may have committed.
     async fn commit_pushed(&self, request: PushedCommitRequest) -> Result<PushReply> {
         let mut of_each: BTreeMap<NodeId, VbucketSet> = BTreeMap::new();
         for vbucket in request.wanted.iter() {
@@ -205,7 +209,7 @@ impl ProjectorApi for Source {
             ask(PushedStep::Check).await.try_for_each(|reply| reply.map(drop))?;
         }
         let replies = ask(request.step).await;
-        let durable = taken(replies.map(|reply| Ok(reply?.durable)))?;
+        let durable = combine_replies(replies.map(|reply| Ok(reply?.durable)))?;
         Ok(PushReply { durable })
     }
 
@@ -235,7 +239,7 @@ impl ProjectorApi for Source {
         });
         let (mut durable, mut history) = (Cut::zero(self.vbuckets), 0_u64);
         for place in try_join_all(asked).await? {
-            durable = durable.with_of(&place.kept, &place.durable);
+            durable = durable.with_vbuckets_of(&place.kept, &place.durable);
             history = history.wrapping_add(place.history);
         }
         Ok(SourcePlace { durable, history, kept: VbucketSet::all(self.vbuckets) })
@@ -249,7 +253,7 @@ impl ProjectorApi for Source {
         let mut durable = Cut::zero(self.vbuckets);
         let mut logs = vec![Branches::new(); usize::from(self.vbuckets)];
         for (kept, history) in try_join_all(asked).await? {
-            durable = durable.with_of(&kept, &history.durable);
+            durable = durable.with_vbuckets_of(&kept, &history.durable);
             for vbucket in kept.iter() {
                 logs[usize::from(vbucket.0)] =
                     history.logs.get(vbucket).cloned().unwrap_or_default();
@@ -267,10 +271,10 @@ impl ProjectorApi for Source {
         let mut streams = try_join_all(opened).await?;
         let coming = self.coming.iter().map(|(projector, part)| {
             let opened = part.subscribe(request.clone());
-            async move { Some((*projector, stream::begun(*projector, opened).await?)) }
+            async move { Some((*projector, stream::open_joining_stream(*projector, opened).await?)) }
         });
         streams.extend(join_all(coming).await.into_iter().flatten());
-        Ok(stream::merged(self.vbuckets, streams))
+        Ok(stream::merge_streams(self.vbuckets, streams))
     }
 
     async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>> {
@@ -288,10 +292,10 @@ impl ProjectorApi for Source {
         });
         let (mut cut, mut rest) = (Cut::zero(self.vbuckets), Vec::new());
         for (wanted, part, stream) in try_join_all(opened).await? {
-            cut = cut.with_of(&wanted, &part);
+            cut = cut.with_vbuckets_of(&wanted, &part);
             rest.push(stream);
         }
-        Ok(stream::backfills(cut, rest))
+        Ok(stream::merge_backfills(cut, rest))
     }
 
     async fn sample(&self, bucket: BucketId) -> Result<Vec<Bytes>> {

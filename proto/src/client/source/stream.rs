@@ -1,7 +1,7 @@
-//! The streams of a bucket's projectors, read as one.
+//! Merges the streams of a bucket's projectors, and their backfills, into one stream.
 //!
-//! The target of a hand-over that owns no vbucket yet is included once its stream has begun;
-//! readers do not wait long for it.
+//! A projector that is about to receive its first vbucket is included if its stream begins soon;
+//! the other streams do not wait for it.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -23,11 +23,12 @@ use crate::rpc::mutation::{BackfillMessage, KeyVersionsReader, KeyVersionsWriter
 /// Maximum time that one stream waits for another: for a change of an index, or for the end of a
 /// vbucket.
 const HELD_MAX: Duration = Duration::from_secs(2);
-/// Maximum wait for the stream and the first message of a projector that owns no vbucket yet.
+/// Maximum wait for the first message of a projector that owns no vbucket yet.
 const COMING_WAIT: Duration = Duration::from_millis(500);
-/// Approximate bytes of documents in a message merged from several projectors.
+/// The approximate size of a merged message with documents, in bytes.
 const DOCUMENTS_BYTES: usize = 1 << 20;
 
+/// The stream that results from several streams.
 struct MergedStream {
     merge: Merge,
     streams: Vec<ResultStream<StreamMessage>>,
@@ -39,9 +40,9 @@ struct MergedStream {
     ended: bool,
 }
 
-/// Merges several maintenance streams. Memory is bounded: a stream is read only if its message can
-/// be passed on.
-pub(super) fn merged(
+/// Merges several streams of changes. Memory is bounded: the next message is read only after the
+/// previous one was passed on.
+pub(super) fn merge_streams(
     vbuckets: u16,
     streams: Vec<(NodeId, ResultStream<StreamMessage>)>,
 ) -> ResultStream<StreamMessage> {
@@ -51,10 +52,10 @@ pub(super) fn merged(
     Box::pin(MergedStream { merge, streams, turn: 0, ready, held, ended: false })
 }
 
-/// Opens the stream of a projector that owns no vbucket yet; `None` if the stream does not begin
-/// soon. The other streams would have to wait for its `Begin`, although nothing depends on it
-/// before a hand-over.
-pub(super) async fn begun(
+/// Opens the stream of a projector that owns no vbucket yet. Returns `None` if the stream does
+/// not begin within [`COMING_WAIT`]: the merged stream cannot begin before all of its streams
+/// have, and needs this one only for a later hand-over.
+pub(super) async fn open_joining_stream(
     projector: NodeId,
     opened: impl Future<Output = Result<ResultStream<StreamMessage>>>,
 ) -> Option<ResultStream<StreamMessage>> {
@@ -80,12 +81,12 @@ pub(super) async fn begun(
 }
 
 impl MergedStream {
-    /// Polls the streams that may be read, and processes the next message of one.
-    fn poll_parts(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+    /// Polls the streams that may be read, and processes one message of the first that has one.
+    fn poll_streams(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let parts = self.streams.len();
         for n in 0..parts {
             let part = (self.turn + n) % parts;
-            if !self.merge.reads(part) {
+            if !self.merge.may_read(part) {
                 continue;
             }
             let message = match self.streams[part].poll_next_unpin(cx) {
@@ -94,14 +95,15 @@ impl MergedStream {
                 Poll::Ready(None) => Err(Error::unavailable("a projector's stream ended")),
             };
             self.turn = part + 1;
-            let made = message.and_then(|message| self.merge.message(part, message));
+            let made = message.and_then(|message| self.merge.process_message(part, message));
             return Poll::Ready(made.map(|made| self.ready.extend(made)));
         }
         Poll::Pending
     }
 
-    fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
-        if !self.merge.waits() {
+    /// Returns an error when a stream has waited for another one for [`HELD_MAX`].
+    fn poll_wait_limit(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
+        if !self.merge.is_waiting() {
             self.held = None;
             return Poll::Pending;
         }
@@ -126,10 +128,10 @@ impl Stream for MergedStream {
             if self.ended {
                 return Poll::Ready(None);
             }
-            let error = match self.poll_parts(cx) {
+            let error = match self.poll_streams(cx) {
                 Poll::Ready(Ok(())) => continue,
                 Poll::Ready(Err(error)) => error,
-                Poll::Pending => match self.poll_held(cx) {
+                Poll::Pending => match self.poll_wait_limit(cx) {
                     Poll::Ready(error) => error,
                     Poll::Pending => return Poll::Pending,
                 },
@@ -140,9 +142,10 @@ impl Stream for MergedStream {
     }
 }
 
-/// Merges several backfills into one that begins at a cut, in the order of document ids, which each
-/// backfill has already. All snapshots must have been taken before, so that the cut covers them.
-pub(super) fn backfills(
+/// Merges several backfills into one, in the order of document ids, which each backfill has
+/// already. `cut` is the beginning of the merged backfill, and covers the snapshots of all of
+/// them.
+pub(super) fn merge_backfills(
     cut: Cut,
     mut rest: Vec<ResultStream<BackfillMessage>>,
 ) -> ResultStream<BackfillMessage> {
@@ -152,15 +155,19 @@ pub(super) fn backfills(
     {
         return Box::pin(begin.chain(only));
     }
-    let part =
-        |stream| Part { stream, documents: VecDeque::new(), progress: (0, 0), is_whole: false };
+    let part = |stream| ProjectorBackfill {
+        stream,
+        documents: VecDeque::new(),
+        progress: (0, 0),
+        is_whole: false,
+    };
     let parts: Vec<_> = rest.into_iter().map(part).collect();
     let documents = stream::unfold(Some(parts), |parts| async {
         let mut parts = parts?;
         Some(match next_documents(&mut parts).await {
             Ok(body) if body.is_empty() => (vec![Ok(BackfillMessage::End)], None),
             Ok(body) => {
-                let progress = Ok(progress_of(&parts));
+                let progress = Ok(total_progress(&parts));
                 (vec![Ok(BackfillMessage::Documents(body)), progress], Some(parts))
             }
             Err(error) => (vec![Err(error)], None),
@@ -169,29 +176,31 @@ pub(super) fn backfills(
     Box::pin(begin.chain(documents.flat_map(stream::iter)))
 }
 
-/// The sum of the progress of all projectors' snapshots.
-fn progress_of(parts: &[Part]) -> BackfillMessage {
-    let sum = |(read, of): (u64, u64), part: &Part| (read + part.progress.0, of + part.progress.1);
+/// Returns the sum of the progress of all backfills.
+fn total_progress(parts: &[ProjectorBackfill]) -> BackfillMessage {
+    let sum = |(read, of): (u64, u64), part: &ProjectorBackfill| {
+        (read + part.progress.0, of + part.progress.1)
+    };
     let (read, of) = parts.iter().fold((0, 0), sum);
     BackfillMessage::Progress { read, of }
 }
 
-/// The backfill stream of one projector.
-struct Part {
+/// The backfill of one projector.
+struct ProjectorBackfill {
     stream: ResultStream<BackfillMessage>,
-    /// The documents of the last message: their ids and packed key-versions.
+    /// The documents that were read and not yet merged: their ids and packed key-versions.
     documents: VecDeque<(String, Bytes)>,
-    /// The progress in its snapshot: documents read, and total number of documents.
+    /// The progress of the backfill: number of documents read, and total number of documents.
     progress: (u64, u64),
     is_whole: bool,
 }
 
-impl Part {
-    /// Reads the next message if no document is left.
+impl ProjectorBackfill {
+    /// Reads messages until there is a document to merge, or the backfill has ended.
     async fn fill(&mut self) -> Result<()> {
         while self.documents.is_empty() && !self.is_whole {
             match self.stream.next().await.transpose()? {
-                Some(BackfillMessage::Documents(body)) => self.documents = split(&body)?,
+                Some(BackfillMessage::Documents(body)) => self.documents = split_documents(&body)?,
                 Some(BackfillMessage::Progress { read, of }) => self.progress = (read, of),
                 Some(BackfillMessage::End) => self.is_whole = true,
                 Some(BackfillMessage::Begin { .. }) | None => {
@@ -203,7 +212,8 @@ impl Part {
     }
 }
 
-fn split(body: &[u8]) -> Result<VecDeque<(String, Bytes)>> {
+/// Splits the documents of a message into one packed document for each id.
+fn split_documents(body: &[u8]) -> Result<VecDeque<(String, Bytes)>> {
     let (mut writer, mut ends) = (KeyVersionsWriter::default(), Vec::new());
     for versions in KeyVersionsReader::new(body) {
         let versions = versions?;
@@ -216,7 +226,7 @@ fn split(body: &[u8]) -> Result<VecDeque<(String, Bytes)>> {
 }
 
 /// Returns the next documents of all backfills as packed key-versions; empty at the end.
-async fn next_documents(parts: &mut [Part]) -> Result<Bytes> {
+async fn next_documents(parts: &mut [ProjectorBackfill]) -> Result<Bytes> {
     let mut out = Vec::new();
     while out.len() < DOCUMENTS_BYTES {
         for part in &mut *parts {
@@ -266,7 +276,7 @@ mod tests {
             part(&[], true),
             part(&[&["b", "c", "e"], &["y", "z"]], true),
         ];
-        let found: Vec<_> = backfills(Cut::zero(2), parts).collect().await;
+        let found: Vec<_> = merge_backfills(Cut::zero(2), parts).collect().await;
         let ids = ["a", "b", "c", "d", "e", "x", "y", "z"];
         let expected = [
             Ok(BackfillMessage::Begin { cut: Cut::zero(2) }),
@@ -278,37 +288,39 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_projector_that_keeps_nothing_yet_is_one_of_them_once_it_has_begun() {
+    async fn a_joining_stream_is_merged_once_begun() {
         let begin =
             |vbuckets| StreamMessage::Begin { at: Cut::zero(1), indexes: Vec::new(), vbuckets };
         let (home, other) = (NodeId(1), NodeId(2));
         let hangs: ResultStream<StreamMessage> = Box::pin(stream::pending());
         assert!(
-            begun(other, async { Ok(hangs) }).await.is_none(),
+            open_joining_stream(other, async { Ok(hangs) }).await.is_none(),
             "the stream does not wait for this projector"
         );
-        assert!(begun(other, async { Err(Error::unavailable("down")) }).await.is_none());
+        assert!(
+            open_joining_stream(other, async { Err(Error::unavailable("down")) }).await.is_none()
+        );
         let ended: ResultStream<StreamMessage> = Box::pin(stream::empty());
-        assert!(begun(other, async { Ok(ended) }).await.is_none());
+        assert!(open_joining_stream(other, async { Ok(ended) }).await.is_none());
 
         let of = |message| -> ResultStream<StreamMessage> {
             Box::pin(stream::iter([Ok(message)]).chain(stream::pending()))
         };
         let coming = of(begin(VbucketSet::default()));
-        let coming = begun(other, async { Ok(coming) }).await.expect("it has begun");
+        let coming = open_joining_stream(other, async { Ok(coming) }).await.expect("it has begun");
         let logs = FailoverLogs::new(vec![vec![(Vbuuid(7), 0)]]);
         let history = StreamMessage::History(Arc::new(logs));
         let all = begin(VbucketSet::all(1));
         let both = stream::iter([Ok(all.clone()), Ok(history.clone())]).chain(stream::pending());
-        let mut merged = merged(1, vec![(home, Box::pin(both)), (other, coming)]);
+        let mut merged = merge_streams(1, vec![(home, Box::pin(both)), (other, coming)]);
         assert_eq!(merged.next().await, Some(Ok(all)));
         assert_eq!(merged.next().await, Some(Ok(history)), "the other has none to tell");
     }
 
     #[tokio::test]
-    async fn an_interrupted_part_interrupts_the_merged_stream() {
+    async fn an_interrupted_backfill_ends_the_merge() {
         let parts = vec![part(&[&["a"]], true), part(&[&["b"]], false)];
-        let found: Vec<_> = backfills(Cut::zero(2), parts).collect().await;
+        let found: Vec<_> = merge_backfills(Cut::zero(2), parts).collect().await;
         assert!(found.last().is_some_and(Result::is_err), "{found:?}");
     }
 }

@@ -1,9 +1,9 @@
-//! Documents of a version of a data set, from any holder of their partition
-//! ([`crate::model::data_set`]).
+//! Reads documents of a version of a data set ([`crate::model::data_set`]). Each partition of the
+//! version is at several projectors, its holders.
 //!
 //! All holders of a partition have equal documents, which never change. So the owner is queried
-//! first, and another holder in parallel if the owner has not answered within [`STAGE`], or
-//! immediately when it fails; the first good answer wins.
+//! first. If it has not answered within [`STAGE`], or fails, another holder is queried too. The
+//! first good answer is returned.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::model::data_set::Version;
 use crate::model::ids::{NodeId, vbucket_of};
 use crate::rpc::api::{Documents, DocumentsRequest, ProjectorApi};
 
-/// The time to wait for a holder before the next one is queried in parallel. A read of some
-/// documents takes some milliseconds.
+/// The time to wait for a holder before the next one is queried as well. A read of some documents
+/// takes some milliseconds.
 const STAGE: Duration = Duration::from_millis(50);
 
 /// Reads documents of a version; `find` returns the client of a projector.
@@ -42,13 +42,14 @@ pub async fn documents_of_version(
         group.0.push(n);
         group.1.push(id.clone());
     }
-    let found =
-        groups.into_iter().map(|(holders, (places, ids))| {
-            let (request, find) = (DocumentsRequest { ids, ..request.clone() }, &find);
-            async move {
-                Ok::<_, Error>(places.into_iter().zip(first_of(&holders, request, find).await?))
-            }
-        });
+    let found = groups.into_iter().map(|(holders, (places, ids))| {
+        let (request, find) = (DocumentsRequest { ids, ..request.clone() }, &find);
+        async move {
+            Ok::<_, Error>(
+                places.into_iter().zip(first_good_answer(&holders, request, find).await?),
+            )
+        }
+    });
     let mut documents = vec![None; asked];
     for (n, document) in try_join_all(found).await?.into_iter().flatten() {
         documents[n] = document;
@@ -56,22 +57,22 @@ pub async fn documents_of_version(
     Ok(documents)
 }
 
-/// Queries holders of a partition and returns the first good answer.
-async fn first_of(
+/// Queries holders of a partition one after another, and returns the first good answer.
+async fn first_good_answer(
     holders: &[NodeId],
     request: DocumentsRequest,
     find: impl Fn(NodeId) -> Result<Arc<dyn ProjectorApi>>,
 ) -> Result<Documents> {
     let ask = |holder: NodeId| {
         let (projector, request) = (find(holder), request.clone());
-        async move { (holder, async { projector?.get_in(request).await }.await) }
+        async move { (holder, async { projector?.get_for_transaction(request).await }.await) }
     };
     let (mut waiting, mut asked) = (holders.iter(), FuturesUnordered::new());
     let mut failed = Vec::new();
     loop {
         let next = waiting.as_slice().first().copied();
         if asked.is_empty() {
-            let Some(next) = next else { return Err(none_answers(failed)) };
+            let Some(next) = next else { return Err(no_answer_error(failed)) };
             waiting.next();
             asked.push(ask(next));
         }
@@ -79,7 +80,7 @@ async fn first_of(
             biased;
             Some((holder, answer)) = asked.next() => match answer {
                 Ok(documents) => return Ok(documents),
-                Err(error) if !is_of_holder(&error) => return Err(error),
+                Err(error) if !may_other_holder_answer(&error) => return Err(error),
                 Err(error) => failed.push((holder, error)),
             },
             () = sleep(STAGE), if !waiting.as_slice().is_empty() => {
@@ -89,15 +90,15 @@ async fn first_of(
     }
 }
 
-/// Returns true if another holder may still answer after this error.
-fn is_of_holder(error: &Error) -> bool {
+/// Returns true if the error is a failure of one holder, so that another holder may still answer.
+fn may_other_holder_answer(error: &Error) -> bool {
     // A projector that has not received the version yet does not know its bucket.
     error.code.kind() != ErrorKind::Caller || error.code == ErrorCode::Unknown
 }
 
-/// Returns the error for a partition of which no holder has answered. It is retryable if one of
-/// them has answered that it no longer has the partition.
-fn none_answers(failed: Vec<(NodeId, Error)>) -> Error {
+/// Returns the error for a partition of which no holder has answered. The error is retryable if a
+/// holder has answered that it no longer has the partition.
+fn no_answer_error(failed: Vec<(NodeId, Error)>) -> Error {
     let mut codes = failed.iter().map(|(_, error)| error.code);
     let first = codes.clone().next();
     let common = first.filter(|first| codes.clone().all(|code| code == *first));

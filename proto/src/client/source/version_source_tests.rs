@@ -38,7 +38,7 @@ impl ProjectorApi for Holder {
     }
 
     /// Returns the number of the projector as each document.
-    async fn get_in(&self, request: DocumentsRequest) -> Result<Documents> {
+    async fn get_for_transaction(&self, request: DocumentsRequest) -> Result<Documents> {
         match self.1 {
             Is::Well => Ok(vec![Some(Bytes::from(self.0.to_string())); request.ids.len()]),
             Is::Silent => std::future::pending().await,

@@ -1,24 +1,24 @@
 //! Coroutines: blocking work on a separate thread that runs only while the caller waits.
 //!
-//! Caller and work take turns: one of the two threads runs, the other one waits. So a program with
-//! many pieces of work still runs as one thread, and the order of its steps follows from the calls
-//! of [`Coroutine::resume`].
+//! Caller and work take turns: one of the two threads runs, and the other one waits. So a program
+//! with much blocking work still runs one thread at a time, and the order of its steps follows
+//! from the calls of [`Coroutine::resume`].
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The longest time that a step may take on the real clock. A longer step must be waiting for
-/// something outside of the turns, for example a lock of a library that a paused thread has.
+/// The longest time that a step may take on the real clock. A longer step probably waits for a
+/// paused thread, for example for a lock of a library that does not take turns.
 const STEP_MAX: Duration = Duration::from_secs(120);
 
 /// The work of a coroutine, which must catch its own panics.
 pub(super) type Job = Box<dyn FnOnce(&Coroutine) + Send>;
 
-/// Threads without work, which later coroutines reuse.
+/// Idle threads, which later coroutines reuse.
 #[derive(Default)]
-pub(super) struct Threads(Mutex<Vec<Coroutine>>);
+pub(super) struct IdleThreads(Mutex<Vec<Coroutine>>);
 
-/// A piece of blocking work on its own thread. Clones refer to one coroutine.
+/// Blocking work on a thread of its own, which runs in steps. Clones refer to one coroutine.
 #[derive(Clone)]
 pub(super) struct Coroutine(Arc<Slot>);
 
@@ -32,6 +32,7 @@ struct State {
     job: Option<Job>,
 }
 
+/// The thread that may run now.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     /// The caller runs; the work is paused or has not begun.
@@ -40,12 +41,12 @@ enum Side {
     Work,
     /// The caller runs; the work has ended.
     Ended,
-    /// The thread must end.
+    /// The caller runs; the thread of the work must end.
     Closed,
 }
 
-impl Threads {
-    /// Creates a coroutine that has not begun.
+impl IdleThreads {
+    /// Creates a coroutine for a job that has not begun, on an idle thread or a new one.
     pub fn coroutine(&self, job: Job) -> Coroutine {
         let idle = self.idle().pop();
         let coroutine = idle.unwrap_or_else(Coroutine::start_thread);
@@ -55,8 +56,8 @@ impl Threads {
         coroutine
     }
 
-    /// Takes back the thread of a coroutine that has ended.
-    pub fn put_back(&self, ended: Coroutine) {
+    /// Keeps the thread of a coroutine that has ended, for a later coroutine.
+    pub fn reuse_thread(&self, ended: Coroutine) {
         self.idle().push(ended);
     }
 
@@ -66,7 +67,7 @@ impl Threads {
     }
 }
 
-impl Drop for Threads {
+impl Drop for IdleThreads {
     fn drop(&mut self) {
         for idle in self.idle().drain(..) {
             idle.set(Side::Closed);
@@ -98,7 +99,8 @@ impl Coroutine {
         self.0.changed.notify_all();
     }
 
-    /// Waits, on the work's thread, until the work may run; `None` if the thread must end.
+    /// Waits, on the work's thread, until the work may run. Returns `None` if the thread must
+    /// end.
     fn wait_for_turn(&self) -> Option<MutexGuard<'_, State>> {
         let mut state = self.state();
         loop {
@@ -116,7 +118,7 @@ impl Coroutine {
         self.wait_for_turn()?.job.take()
     }
 
-    /// Runs the work to its next pause or to its end; returns true if it has ended.
+    /// Runs the work until it pauses or ends. Returns true if it has ended.
     ///
     /// # Panics
     /// If the work does neither within two minutes.
@@ -135,7 +137,7 @@ impl Coroutine {
         state.side == Side::Ended
     }
 
-    /// Returns the turn to the caller, and waits for the next one. Called on the work's thread.
+    /// Lets the caller run, and waits until it resumes the work. Called on the work's thread.
     pub fn pause(&self) {
         self.set(Side::Caller);
         drop(self.wait_for_turn());

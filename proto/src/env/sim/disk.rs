@@ -1,5 +1,5 @@
-//! The state of a simulated disk: names and contents, as programs read them and as a crash would
-//! leave them.
+//! The contents of a simulated disk: file names and files, as programs read them now and as a
+//! crash would leave them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -11,7 +11,7 @@ use crate::lock::lock;
 
 pub(super) struct Disk {
     pub random: fastrand::Rng,
-    /// The number of crashes; handles of an older boot are invalid.
+    /// The number of crashes so far; a file handle from before a crash is invalid.
     pub boot: u64,
     pub crashed: bool,
     pub operations: u64,
@@ -22,7 +22,7 @@ pub(super) struct Disk {
     pub crash_at: Option<u64>,
     pub panic_at: Option<u64>,
     pub capacity_bytes: u64,
-    pub struck: StruckFaults,
+    pub struck: OccurredFaults,
     /// The names that programs can use.
     pub names: BTreeMap<PathBuf, Node>,
     /// The names that survive every crash.
@@ -30,27 +30,27 @@ pub(super) struct Disk {
     /// The changes from `durable` to `names`, in order.
     pub changes: Vec<NameChange>,
     pub locks: BTreeSet<PathBuf>,
-    /// The files in which a bit was flipped.
+    /// The files in which a test has flipped a bit.
     pub flipped: Vec<Arc<Mutex<Inode>>>,
 }
 
-/// The numbers of armed faults that have occurred.
+/// The numbers of armed faults that have struck, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StruckFaults {
+pub struct OccurredFaults {
     /// Operations that failed.
     pub failed: u64,
-    /// Operations that found the disk full.
+    /// Operations that failed because the disk was full.
     pub full: u64,
     /// Operations in which the machine crashed.
     pub crashed: u64,
 }
 
-/// The present state of a flipped bit.
+/// The fate of a flipped bit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlippedBit {
-    /// A write replaced the flipped byte, or the file was removed.
+    /// The bit is gone: a write replaced its byte, or the file was removed.
     Replaced,
-    /// The flipped byte is still in the file.
+    /// The bit is still flipped.
     Stays {
         /// The file.
         path: PathBuf,
@@ -86,21 +86,22 @@ pub(super) fn parent(path: &Path) -> PathBuf {
     path.parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// True for the top directory, absolute or relative, which always exists.
+/// Returns true for the top directory, absolute or relative, which always exists.
 pub(super) fn is_top(path: &Path) -> bool {
     path.parent().is_none_or(|above| above.as_os_str().is_empty() && path.as_os_str().is_empty())
 }
 
-pub(super) fn crashed() -> io::Error {
+/// Returns the error of an operation while the machine is down.
+pub(super) fn machine_down_error() -> io::Error {
     io::Error::other("the simulated machine is down")
 }
 
 impl Disk {
-    /// Counts an operation. `Ok(true)` means that the caller must carry out the part that may
-    /// survive, and then crash.
+    /// Counts an operation. Returns `Ok(true)` if the machine crashes in it: the caller must then
+    /// carry out the changes that may survive, and call [`Disk::end`].
     pub fn begin(&mut self) -> io::Result<bool> {
         if self.crashed {
-            return Err(crashed());
+            return Err(machine_down_error());
         }
         self.operations += 1;
         if self.panic_at.take_if(|at| *at <= self.operations).is_some() {
@@ -118,9 +119,9 @@ impl Disk {
         Ok(crashes)
     }
 
-    /// Counts a sync of a file; returns an error if a failure is armed.
+    /// Counts a sync of a file. Returns an error if a fault is armed for it.
     pub fn begin_sync(&mut self) -> io::Result<()> {
-        self.begin_whole()?;
+        self.begin_atomic_operation()?;
         if std::mem::take(&mut self.sync_fails) {
             self.struck.failed += 1;
             return Err(io::Error::other("simulated fault of a sync"));
@@ -128,19 +129,20 @@ impl Disk {
         Ok(())
     }
 
-    /// Counts an operation that a crash must not carry out partially.
-    pub fn begin_whole(&mut self) -> io::Result<()> {
+    /// Counts an operation that has no effect if the machine crashes in it.
+    pub fn begin_atomic_operation(&mut self) -> io::Result<()> {
         if self.begin()? {
             self.crash();
-            return Err(crashed());
+            return Err(machine_down_error());
         }
         Ok(())
     }
 
+    /// Ends an operation: crashes the machine if `crash` is true.
     pub fn end(&mut self, crash: bool) -> io::Result<()> {
         if crash {
             self.crash();
-            return Err(crashed());
+            return Err(machine_down_error());
         }
         Ok(())
     }
@@ -149,6 +151,7 @@ impl Disk {
         is_top(path) || matches!(self.names.get(path), Some(Node::Dir))
     }
 
+    /// Removes a name and adds another one, as one change.
     pub fn rename_to(
         &mut self,
         dir: PathBuf,
@@ -160,6 +163,7 @@ impl Disk {
         self.changes.push(change);
     }
 
+    /// Returns the total size of all files in bytes.
     pub fn used_bytes(&self) -> u64 {
         let len = |node: &Node| match node {
             Node::Dir => 0,
@@ -168,7 +172,8 @@ impl Disk {
         self.names.values().map(len).sum()
     }
 
-    pub fn check_room(&mut self, growth: u64) -> io::Result<()> {
+    /// Returns an error if `growth` more bytes do not fit on the disk.
+    pub fn check_free_capacity(&mut self, growth: u64) -> io::Result<()> {
         if self.capacity_bytes < u64::MAX && self.used_bytes() + growth > self.capacity_bytes {
             self.struck.full += 1;
             return Err(io::Error::new(
@@ -179,6 +184,7 @@ impl Disk {
         Ok(())
     }
 
+    /// Crashes the machine: keeps a random subset of the changes that were not synced.
     pub fn crash(&mut self) {
         self.crashed = true;
         self.boot += 1;

@@ -1,14 +1,14 @@
 //! A file system in memory that may lose unsynced data at a crash, like a disk.
 //!
-//! A file has its current contents, its durable contents (the state at its last sync), and the list
-//! of changes between the two, in pieces of one sector. A crash keeps a random subset of the
-//! pieces, so that writes are lost, torn and reordered. Names work the same way: current names,
+//! A file has its current contents, its durable contents (at its last sync), and the list of
+//! changes between the two, each of at most one sector. A crash keeps a random subset of these
+//! changes, so that writes are lost, torn and reordered. Names work the same way: current names,
 //! names that were durable at the last sync of their directory, and the changes between them. A
 //! rename is one change, so that a crash keeps all of it or nothing.
 //!
-//! After a crash every operation fails until [`SimFs::restart`], and older handles fail forever.
-//! Faults are armed by the number of an operation, so that a test can interrupt a run at each of
-//! its operations: [`SimFs::fail_at`], [`SimFs::crash_at`].
+//! After a crash every operation fails until [`SimFs::restart`], and handles from before the
+//! crash fail forever. A fault is armed for an operation with a certain number, so that a test
+//! can interrupt a run at each of its operations: [`SimFs::fail_at`], [`SimFs::crash_at`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::disk::{
-    Disk, FlippedBit, Node, StruckFaults, apply_name, error, is_top, not_found, parent,
+    Disk, FlippedBit, Node, OccurredFaults, apply_name, error, is_top, not_found, parent,
 };
 use super::handle::{SimFile, SimLock};
 use super::inode::{Flip, Inode};
@@ -28,7 +28,7 @@ use crate::lock::lock;
 pub struct SimFs(Arc<Mutex<Disk>>);
 
 impl SimFs {
-    /// Creates an empty file system; the seed determines its crashes.
+    /// Creates an empty file system. The seed determines which changes its crashes keep.
     pub fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(Disk {
             random: fastrand::Rng::with_seed(seed),
@@ -41,7 +41,7 @@ impl SimFs {
             crash_at: None,
             panic_at: None,
             capacity_bytes: u64::MAX,
-            struck: StruckFaults::default(),
+            struck: OccurredFaults::default(),
             names: BTreeMap::new(),
             durable: BTreeMap::new(),
             changes: Vec::new(),
@@ -55,24 +55,24 @@ impl SimFs {
         lock(&self.0).crash();
     }
 
-    /// Restarts the machine with the state that the crash left.
+    /// Restarts the machine with the files that the crash left.
     pub fn restart(&self) {
         let mut state = lock(&self.0);
         state.crashed = false;
         state.crash_at = None;
     }
 
-    /// True while the machine is down.
+    /// Returns true while the machine is down.
     pub fn is_crashed(&self) -> bool {
         lock(&self.0).crashed
     }
 
-    /// The number of operations so far; the next operation has this number plus one.
+    /// Returns the number of operations so far. The next operation has this number plus one.
     pub fn operations(&self) -> u64 {
         lock(&self.0).operations
     }
 
-    /// The number of bytes written into files.
+    /// Returns the number of bytes written into files so far.
     pub fn written_bytes(&self) -> u64 {
         lock(&self.0).written_bytes
     }
@@ -83,7 +83,7 @@ impl SimFs {
     }
 
     /// Returns the numbers of armed faults that have occurred.
-    pub fn struck(&self) -> StruckFaults {
+    pub fn occurred_faults(&self) -> OccurredFaults {
         lock(&self.0).struck
     }
 
@@ -94,21 +94,21 @@ impl SimFs {
 
     /// Disarms the faults of [`SimFs::fail_at`], [`SimFs::fail_next_sync`] and [`SimFs::crash_at`]
     /// that have not occurred yet.
-    pub fn forget_faults(&self) {
+    pub fn disarm_faults(&self) {
         let mut state = lock(&self.0);
         state.fail_at.clear();
         state.sync_fails = false;
         state.crash_at = None;
     }
 
-    /// Crashes the machine in the middle of the operation with this number. Parts of a write or of a change of names
-    /// may survive.
+    /// Crashes the machine in the middle of the operation with this number. The changes of this
+    /// operation may survive in part.
     pub fn crash_at(&self, operation: u64) {
         lock(&self.0).crash_at = Some(operation);
     }
 
-    /// Makes the operation with this number, or the first later one, panic, like a bug in its
-    /// caller.
+    /// Makes the operation with this number, or the first later one, panic, as if its caller had
+    /// a bug.
     pub fn panic_at(&self, operation: u64) {
         lock(&self.0).panic_at = Some(operation);
     }
@@ -141,8 +141,8 @@ impl SimFs {
         Ok(())
     }
 
-    /// Returns the present state of each flipped bit.
-    pub fn flipped(&self) -> Vec<FlippedBit> {
+    /// Returns what has become of each flipped bit.
+    pub fn flipped_bits(&self) -> Vec<FlippedBit> {
         let state = lock(&self.0);
         let fates = |file: &Arc<Mutex<Inode>>| -> Vec<FlippedBit> {
             let is_here = |node: &Node| matches!(node, Node::File(of) if Arc::ptr_eq(of, file));
@@ -158,23 +158,23 @@ impl SimFs {
         state.flipped.iter().flat_map(fates).collect()
     }
 
-    /// Returns the present state of each flipped bit, and removes all from the list.
-    pub fn take_flipped(&self) -> Vec<FlippedBit> {
-        let fates = self.flipped();
+    /// Returns what has become of each flipped bit, and removes all bits from the list.
+    pub fn take_flipped_bits(&self) -> Vec<FlippedBit> {
+        let fates = self.flipped_bits();
         for file in std::mem::take(&mut lock(&self.0).flipped) {
             lock(&file).flips.clear();
         }
         fates
     }
 
-    /// Flips back the bits that are still wrong, and removes all from the list.
+    /// Flips back the bits that are still wrong, and removes all bits from the list.
     pub fn flip_back(&self) {
         for file in std::mem::take(&mut lock(&self.0).flipped) {
             lock(&file).flip_back();
         }
     }
 
-    /// Copies the durable state of the disk.
+    /// Copies the durable files and directories of the disk.
     pub fn copy(&self) -> DiskCopy {
         let state = lock(&self.0);
         let contents = |node: &Node| match node {
@@ -184,9 +184,8 @@ impl SimFs {
         DiskCopy(state.durable.iter().map(|(path, node)| (path.clone(), contents(node))).collect())
     }
 
-    /// Replaces the contents of the disk by a copy. Handles to the earlier files are invalid from
-    /// then on.
-    pub fn put_back(&self, copy: &DiskCopy) {
+    /// Replaces the contents of the disk by a copy. Handles to the earlier files become invalid.
+    pub fn restore_disk(&self, copy: &DiskCopy) {
         let mut state = lock(&self.0);
         let node = |contents: &Option<Vec<u8>>| match contents {
             None => Node::Dir,
@@ -201,12 +200,12 @@ impl SimFs {
     }
 }
 
-/// A copy of a disk: directories, and files with their contents.
+/// A copy of a simulated disk: directories, and files with their contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskCopy(BTreeMap<PathBuf, Option<Vec<u8>>>);
 
 impl DiskCopy {
-    /// The length of a file; `None` if it is not in the copy.
+    /// Returns the length of a file; `None` if it is not in the copy.
     pub fn len_of(&self, path: &Path) -> Option<u64> {
         self.0.get(path)?.as_ref().map(|bytes| bytes.len() as u64)
     }
@@ -297,7 +296,7 @@ impl FileSystem for SimFs {
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         let mut state = lock(&self.0);
-        state.begin_whole()?;
+        state.begin_atomic_operation()?;
         if !state.is_dir(path) {
             return Err(not_found(path));
         }
@@ -313,7 +312,7 @@ impl FileSystem for SimFs {
 
     fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
         let mut state = lock(&self.0);
-        state.begin_whole()?;
+        state.begin_atomic_operation()?;
         if !state.is_dir(path) {
             return Err(not_found(path));
         }
@@ -327,7 +326,7 @@ impl FileSystem for SimFs {
 
     fn lock_dir(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
         let mut state = lock(&self.0);
-        state.begin_whole()?;
+        state.begin_atomic_operation()?;
         if !state.is_dir(path) {
             return Err(not_found(path));
         }

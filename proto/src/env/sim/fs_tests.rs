@@ -139,8 +139,8 @@ fn the_fate_of_a_flipped_bit_is_known() {
         let (fs, path) = machine(5, 8);
         fs.flip_bit(&path, 8 * 3).unwrap();
         then(&fs, &path);
-        let fate = fs.take_flipped();
-        assert!(fs.take_flipped().is_empty());
+        let fate = fs.take_flipped_bits();
+        assert!(fs.take_flipped_bits().is_empty());
         (path, fate)
     };
     let write = |fs: &SimFs, path: &Path, from| {
@@ -175,7 +175,7 @@ fn a_flipped_bit_returns_if_a_crash_loses_the_write_over_it() {
         fs.crash();
         fs.restart();
         let is_kept = contents(&fs, &path)[3] == 77;
-        assert_eq!(fs.take_flipped() == [FlippedBit::Replaced], is_kept, "seed {seed}");
+        assert_eq!(fs.take_flipped_bits() == [FlippedBit::Replaced], is_kept, "seed {seed}");
         kept += u32::from(is_kept);
     }
     assert!((1..40).contains(&kept), "{kept} writes survived");
@@ -192,7 +192,7 @@ fn a_flipped_bit_is_flipped_back_unless_a_write_replaced_it() {
     let mut expected = before;
     expected[3] = 77;
     assert_eq!(contents(&fs, &path), expected);
-    assert_eq!(fs.flipped(), []);
+    assert_eq!(fs.flipped_bits(), []);
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn a_copy_has_what_is_durable_and_is_put_back_as_a_whole() {
     fs.open(&dir().join("new"), OpenMode::Create).unwrap();
     fs.sync_dir(&dir()).unwrap();
     assert_ne!(fs.copy(), copy);
-    fs.put_back(&copy);
+    fs.restore_disk(&copy);
     assert!(file.len().is_err(), "a handle to a file that was there");
     assert_eq!(contents(&fs, &path), before);
     assert_eq!(fs.list(&dir()).unwrap(), std::slice::from_ref(&path));

@@ -4,12 +4,12 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::disk::{Disk, crashed};
+use super::disk::{Disk, machine_down_error};
 use super::inode::{Change, Inode};
 use crate::env::files::File;
 use crate::lock::lock;
 
-/// A locked directory; dropping it or a crash releases the lock.
+/// A lock of a directory, which a drop or a crash releases.
 pub(super) struct SimLock {
     pub(super) disk: Arc<Mutex<Disk>>,
     pub(super) path: PathBuf,
@@ -34,9 +34,10 @@ pub(super) struct SimFile {
 }
 
 impl SimFile {
+    /// Returns the disk; an error if the machine has crashed since the file was opened.
     fn state(&self) -> io::Result<MutexGuard<'_, Disk>> {
         let state = lock(&self.disk);
-        if state.boot == self.boot { Ok(state) } else { Err(crashed()) }
+        if state.boot == self.boot { Ok(state) } else { Err(machine_down_error()) }
     }
 
     fn state_to_write(&self) -> io::Result<MutexGuard<'_, Disk>> {
@@ -49,7 +50,7 @@ impl SimFile {
 
 impl File for SimFile {
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.state()?.begin_whole()?;
+        self.state()?.begin_atomic_operation()?;
         let mut inode = lock(&self.inode);
         let end = offset.saturating_add(buf.len() as u64);
         inode.note_read(offset..end);
@@ -66,14 +67,14 @@ impl File for SimFile {
         let mut state = self.state_to_write()?;
         let crash = state.begin()?;
         let len = lock(&self.inode).current.len() as u64;
-        state.check_room((offset + buf.len() as u64).saturating_sub(len))?;
+        state.check_free_capacity((offset + buf.len() as u64).saturating_sub(len))?;
         lock(&self.inode).write(buf, offset);
         state.written_bytes += buf.len() as u64;
         state.end(crash)
     }
 
     fn len(&self) -> io::Result<u64> {
-        self.state()?.begin_whole()?;
+        self.state()?.begin_atomic_operation()?;
         Ok(lock(&self.inode).current.len() as u64)
     }
 
@@ -81,7 +82,7 @@ impl File for SimFile {
         let mut state = self.state_to_write()?;
         let crash = state.begin()?;
         let current = lock(&self.inode).current.len() as u64;
-        state.check_room(len.saturating_sub(current))?;
+        state.check_free_capacity(len.saturating_sub(current))?;
         lock(&self.inode).change(Change::SetLen(len));
         state.end(crash)
     }

@@ -1,4 +1,4 @@
-//! The contents of a file, and the changes that a crash may lose.
+//! The contents of a simulated file, and the changes that a crash may lose.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub(super) struct Flip {
     pub(super) is_read: bool,
     /// True if a write has replaced the byte, or a truncation has removed it.
     pub(super) is_replaced: bool,
-    /// True if this replacement survives every crash.
+    /// True if a crash cannot undo the replacement.
     pub(super) is_replaced_durably: bool,
 }
 
@@ -63,13 +63,13 @@ impl Change {
 }
 
 impl Inode {
-    /// A file with durable contents.
+    /// Creates a file with these contents, which are durable.
     pub(super) fn durable(contents: &[u8]) -> Self {
         let (current, durable) = (contents.to_vec(), contents.to_vec());
         Self { current, durable, ..Self::default() }
     }
 
-    /// Flips back the bits that no write has replaced, and removes all from the list.
+    /// Flips back the bits whose bytes no write has replaced, and forgets all flipped bits.
     pub(super) fn flip_back(&mut self) {
         for flip in std::mem::take(&mut self.flips).iter().filter(|flip| !flip.is_replaced) {
             for contents in [&mut self.current, &mut self.durable] {
@@ -86,7 +86,7 @@ impl Inode {
         self.changes.push(change);
     }
 
-    /// Records that a program has read a range.
+    /// Records that a program has read a range of bytes.
     pub(super) fn note_read(&mut self, range: Range<u64>) {
         self.flips.iter_mut().for_each(|flip| flip.is_read |= range.contains(&flip.byte));
     }
@@ -111,7 +111,7 @@ impl Inode {
         self.flips.iter_mut().for_each(|flip| flip.is_replaced_durably = flip.is_replaced);
     }
 
-    /// Keeps each change for which `keep` returns true and drops the others.
+    /// Applies a crash: keeps each change for which `keep` returns true, and drops the others.
     pub(super) fn crash(&mut self, keep: &mut impl FnMut() -> bool) {
         for change in self.changes.drain(..) {
             if keep() {

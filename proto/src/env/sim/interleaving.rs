@@ -1,26 +1,28 @@
-//! Blocking work of many simulated processes, in steps between which simulated time passes.
+//! Runs the blocking work of many simulated processes in steps, between which simulated time
+//! passes.
 //!
-//! A piece of blocking work runs immediately on the caller's thread, or in steps: each step ends at
-//! a random *yield point*, and the next one follows after a random simulated time, mostly none.
-//! Each use of a lock is a yield point (`proto::lock`), and so is each operation of a simulated
-//! file, which takes the lock of its disk. So epochs, rollbacks, heartbeats and crashes can happen
-//! between the write, the sync and the installation of a flush. The work has a separate thread
-//! (`coroutine.rs`), but only one thread runs at a time. Equal seeds give equal orders.
+//! Each call with blocking work is a *job*. A job runs immediately on the caller's thread, or in
+//! steps. Each step ends at a random *yield point*, and the next one follows after a random
+//! simulated time, mostly none. Each use of a lock is a yield point (`proto::lock`), and so is
+//! each operation of a simulated file, which takes the lock of its disk. So epochs, rollbacks,
+//! heartbeats and crashes can happen in the midst of a flush, between its write, its sync and its
+//! publication. A job in steps has a separate thread (`coroutine.rs`), but only one thread runs
+//! at a time. Equal seeds give equal orders.
 //!
 //! A thread that needs a locked lock lets the others run until the lock is free. If no thread can
 //! free it, the run ends.
 //!
-//! A process ends with its runtime. Its work then *unwinds* at once: each piece gets a panic at its
-//! yield point, so that its thread is free before the next process begins. The simulated machine is
-//! down meanwhile, and accepts no file operation.
+//! A process ends with its runtime. Its blocking work then *unwinds* immediately: it gets a panic
+//! at its yield point, so that its threads are free before the next process begins. The simulated
+//! machine is down meanwhile, and accepts no file operation.
 //!
-//! Code that uses atomics instead of locks needs no yield points, because each use is one counter,
-//! one flag or one publication: no important decision depends on two atomics, and an `ArcSwap` is
-//! replaced by one task, or under the lock of a writer. A protocol over several atomics would need
-//! a test of its memory order, which this simulation does not examine.
+//! Atomics are not yield points. They need none, because each is one counter, one flag or one
+//! published value: no important decision depends on two atomics, and an `ArcSwap` is replaced by
+//! one task, or under the lock of a writer. A protocol over several atomics would need a test of
+//! its memory order, which this simulation does not examine.
 //!
-//! No debug check takes a lock, and redb is built without its own checks, which read pages: a seed
-//! takes one course in debug and release builds.
+//! No debug check takes a lock, and redb is built without its internal checks, which read pages.
+//! So a seed takes the same course in debug and release builds.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -29,36 +31,36 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::coroutine::{Coroutine, Threads};
-use super::pace::{Pace, Paces};
+use super::coroutine::{Coroutine, IdleThreads};
+use super::pace::{PaceOdds, RateLimiter};
 use crate::env::panics::Panic;
-use crate::turn::{self, Turn};
+use crate::turn::{self, ThreadTurns};
 
-/// At one in this number of locks, the simulation's own thread first lets a piece of work do a
+/// At one in this number of its uses of locks, the simulation's thread first lets some work do a
 /// step.
 const OWN_SWITCHES_ONE_IN: u8 = 64;
-/// The number of failed attempts to take a lock, by all threads together, that counts as a
-/// deadlock.
+/// The number of failed attempts to take a lock, by all threads together and without progress,
+/// that counts as a deadlock.
 const VAIN_TRIES_MAX: u32 = 1 << 16;
-/// The number of failed attempts of one piece of work to take one lock that counts as a deadlock;
-/// each takes a simulated millisecond.
+/// The number of failed attempts of one blocking job to take one lock that counts as a deadlock.
+/// Each attempt takes a simulated millisecond.
 const WORK_VAIN_TRIES_MAX: u32 = 30_000;
-/// The simulated time after which a piece of work again attempts to take a lock. It is above zero,
-/// because simulated time does not advance while a task is ready, and the holder of the lock may be
-/// waiting for it.
+/// The simulated time after which work tries again to take a lock. Must be above zero: simulated
+/// time does not advance while a task is ready, and the work that has the lock may wait for time
+/// to pass.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// The interleaving of one simulation; belongs to the simulation's thread.
+/// The simulation's control over the order of blocking work. Belongs to the simulation's thread.
 pub struct Interleaving(pub(super) Arc<Shared>);
 
-/// The counts of an interleaving's events.
+/// The numbers of events in a simulation with interleaved work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterleavingCounts {
-    /// Number of pieces of work that ran in steps.
+    /// Number of blocking jobs that ran in steps.
     pub works: u64,
     /// Number of pauses between two steps.
     pub pauses: u64,
-    /// Number of pieces of work that a crash has ended.
+    /// Number of blocking jobs that a crash has ended.
     pub cut_short: u64,
     /// Number of failed attempts to take a lock.
     pub vain_tries: u64,
@@ -66,16 +68,16 @@ pub struct InterleavingCounts {
 
 pub(super) struct Shared {
     state: Mutex<State>,
-    threads: Threads,
+    threads: IdleThreads,
 }
 
 struct State {
     random: fastrand::Rng,
-    paces: Paces,
-    /// The pieces of work that have not ended.
+    paces: PaceOdds,
+    /// The blocking jobs that have not ended.
     works: BTreeMap<u64, Work>,
     next: u64,
-    /// True while a piece of work runs.
+    /// True while a step runs.
     is_running: bool,
     vain_tries: u32,
     counts: InterleavingCounts,
@@ -84,25 +86,25 @@ struct State {
 
 struct Work {
     coroutine: Coroutine,
-    process: Arc<Process>,
-    pace: Pace,
+    process: Arc<SendingProcess>,
+    pace: RateLimiter,
     /// The simulated time until the next step of the work.
     wait: Duration,
 }
 
 #[derive(Default)]
-pub(super) struct Process {
+pub(super) struct SendingProcess {
     /// True once the runtime of the process has ended.
     pub has_ended: AtomicBool,
 }
 
-/// The payload of the panic that ends the work of a process that has ended.
+/// The payload of the panic with which the work of an ended process unwinds.
 struct ProcessEnded;
 
 impl Interleaving {
-    /// Creates an interleaving whose order depends on the seed. The calling thread becomes the
+    /// Creates a control whose order of steps depends on the seed. The calling thread becomes the
     /// simulation's thread.
-    pub fn new(seed: u64, paces: Paces) -> Self {
+    pub fn new(seed: u64, paces: PaceOdds) -> Self {
         let state = State {
             random: fastrand::Rng::with_seed(seed ^ 0x1e4f),
             paces,
@@ -113,17 +115,17 @@ impl Interleaving {
             counts: InterleavingCounts::default(),
             panic: None,
         };
-        let shared = Arc::new(Shared { state: Mutex::new(state), threads: Threads::default() });
-        turn::set(Some(Arc::new(OwnTurn(Arc::downgrade(&shared)))));
+        let shared = Arc::new(Shared { state: Mutex::new(state), threads: IdleThreads::default() });
+        turn::set(Some(Arc::new(MainThreadHooks(Arc::downgrade(&shared)))));
         Self(shared)
     }
 
-    /// The counts of events so far.
+    /// Returns the numbers of events so far.
     pub fn counts(&self) -> InterleavingCounts {
         self.0.state().counts
     }
 
-    /// Removes and returns the first panic of a piece of work without a waiting caller.
+    /// Returns the first panic of work without a waiting caller, and forgets it.
     pub fn take_panic(&self) -> Option<Panic> {
         self.0.state().panic.take()
     }
@@ -141,18 +143,18 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Draws the pace of a piece of work; `None` for work that runs without interruption.
-    pub(super) fn draw_pace(&self) -> Option<Pace> {
+    /// Draws how a blocking job is interrupted; `None` for work that runs without interruption.
+    pub(super) fn draw_pace(&self) -> Option<RateLimiter> {
         let mut state = self.state();
         let paces = state.paces;
         paces.draw(&mut state.random)
     }
 
-    /// Adds a piece of work; returns its number.
+    /// Adds a blocking job; returns its number.
     pub(super) fn add(
         self: &Arc<Self>,
-        process: &Arc<Process>,
-        pace: Pace,
+        process: &Arc<SendingProcess>,
+        pace: RateLimiter,
         work: Box<dyn FnOnce() + Send>,
     ) -> u64 {
         let mut state = self.state();
@@ -164,7 +166,7 @@ impl Shared {
             let _tasks = runtime.enter();
             let (coroutine, process) = (coroutine.clone(), mine);
             let vain_tries = AtomicU32::new(0);
-            let turn = WorkTurn { shared: shared.clone(), number, coroutine, process, vain_tries };
+            let turn = JobHooks { shared: shared.clone(), number, coroutine, process, vain_tries };
             turn::set(Some(Arc::new(turn)));
             let ended = Panic::catch(work);
             turn::set(None);
@@ -181,7 +183,7 @@ impl Shared {
         number
     }
 
-    /// Runs the next step of a piece of work.
+    /// Runs the next step of a blocking job.
     pub(super) fn step(&self, number: u64) {
         let coroutine = {
             let mut state = self.state();
@@ -195,13 +197,13 @@ impl Shared {
         state.is_running = false;
         if has_ended {
             state.works.remove(&number);
-            self.threads.put_back(coroutine);
+            self.threads.reuse_thread(coroutine);
         } else {
             state.counts.pauses += 1;
         }
     }
 
-    /// Runs the next step of a random piece of work; returns false if there is none.
+    /// Runs the next step of a random blocking job; returns false if there is none.
     fn step_any(&self) -> bool {
         let number = {
             let mut state = self.state();
@@ -215,16 +217,16 @@ impl Shared {
         number.inspect(|number| self.step(*number)).is_some()
     }
 
-    /// Counts a failed attempt to take a lock; returns false if so many have failed that no thread
-    /// can free it.
-    fn tried_in_vain(&self) -> bool {
+    /// Counts a failed attempt to take a lock. Returns false if there were so many that this is a
+    /// deadlock.
+    fn count_failed_lock(&self) -> bool {
         let mut state = self.state();
         state.vain_tries += 1;
         state.counts.vain_tries += 1;
         state.vain_tries < VAIN_TRIES_MAX
     }
 
-    /// Reports a deadlock with the text `what`, and ends the run.
+    /// Records a panic with the message `what`, such as for a deadlock, which ends the run.
     fn report(&self, what: &str) {
         let panic = Panic::catch(|| panic!("{what}")).err();
         let mut state = self.state();
@@ -232,7 +234,7 @@ impl Shared {
     }
 
     /// Unwinds all work of a process that has ended.
-    pub(super) fn end_process(&self, process: &Arc<Process>) {
+    pub(super) fn end_process(&self, process: &Arc<SendingProcess>) {
         process.has_ended.store(true, Ordering::Relaxed);
         let left = || -> Vec<u64> {
             let state = self.state();
@@ -245,7 +247,7 @@ impl Shared {
         while !works.is_empty() {
             works.iter().for_each(|number| self.step(*number));
             let still = left();
-            if still.len() == works.len() && !self.tried_in_vain() {
+            if still.len() == works.len() && !self.count_failed_lock() {
                 // The threads stay; the run has failed.
                 return self.report("work of an ended process waits for a lock");
             }
@@ -253,17 +255,17 @@ impl Shared {
         }
     }
 
-    /// Returns the simulated time until the next step of a piece of work; `None` if the work has
+    /// Returns the simulated time until the next step of a blocking job; `None` if the work has
     /// ended.
-    pub(super) fn wait_of(&self, number: u64) -> Option<Duration> {
+    pub(super) fn time_until_next_step(&self, number: u64) -> Option<Duration> {
         self.state().works.get(&number).map(|work| work.wait)
     }
 }
 
-/// The lock hooks of the simulation's own thread.
-struct OwnTurn(Weak<Shared>);
+/// The hooks that run at each use of a lock on the simulation's thread.
+struct MainThreadHooks(Weak<Shared>);
 
-impl Turn for OwnTurn {
+impl ThreadTurns for MainThreadHooks {
     fn may_switch(&self) {
         let Some(shared) = self.0.upgrade() else { return };
         let switches = {
@@ -276,25 +278,25 @@ impl Turn for OwnTurn {
         }
     }
 
-    fn blocked(&self) -> bool {
+    fn yield_while_locked(&self) -> bool {
         let Some(shared) = self.0.upgrade() else { return false };
-        assert!(shared.tried_in_vain(), "a deadlock: nobody can free a lock");
+        assert!(shared.count_failed_lock(), "a deadlock: nobody can free a lock");
         assert!(shared.step_any(), "a deadlock: the simulation waits for a lock that it has");
         true
     }
 }
 
-/// The lock hooks of a piece of work.
-struct WorkTurn {
+/// The hooks that run at each use of a lock in a blocking job.
+struct JobHooks {
     shared: Weak<Shared>,
     number: u64,
     coroutine: Coroutine,
-    process: Arc<Process>,
-    /// The number of failed attempts to take the present lock.
+    process: Arc<SendingProcess>,
+    /// The number of failed attempts to take the lock that the work waits for.
     vain_tries: AtomicU32,
 }
 
-impl WorkTurn {
+impl JobHooks {
     /// Ends the step; the next step follows after the simulated time `time`.
     fn wait(&self, time: Duration) {
         if let Some(shared) = self.shared.upgrade()
@@ -313,7 +315,7 @@ impl WorkTurn {
     }
 }
 
-impl Turn for WorkTurn {
+impl ThreadTurns for JobHooks {
     fn may_switch(&self) {
         self.unwind_if_ended();
         self.vain_tries.store(0, Ordering::Relaxed);
@@ -329,10 +331,10 @@ impl Turn for WorkTurn {
         }
     }
 
-    fn blocked(&self) -> bool {
+    fn yield_while_locked(&self) -> bool {
         if let Some(shared) = self.shared.upgrade() {
             // The simulation's thread is blocked only if it waits for the lock as well.
-            shared.tried_in_vain();
+            shared.count_failed_lock();
             if self.vain_tries.fetch_add(1, Ordering::Relaxed) == WORK_VAIN_TRIES_MAX {
                 shared.report("a deadlock: blocking work waits for a lock that nobody frees");
             }

@@ -9,7 +9,7 @@ use crate::env::seams::Env;
 use crate::env::sim::{SimFs, world};
 use crate::lock::lock;
 
-const PACES: Paces = Paces { whole_one_in: 4, slow_one_in: 2, slow_ms_max: 60 };
+const PACES: PaceOdds = PaceOdds { whole_one_in: 4, slow_one_in: 2, slow_ms_max: 60 };
 
 fn runtime() -> tokio::runtime::Runtime {
     let mut builder = tokio::runtime::Builder::new_current_thread();
@@ -17,7 +17,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 fn process(interleaving: &Interleaving, fs: &SimFs) -> Env {
-    let spawner = interleaving.processes().spawner();
+    let spawner = interleaving.process_spawners().spawner();
     Env { spawner, fs: Arc::new(fs.clone()), ..world(1).0 }
 }
 

@@ -1,37 +1,37 @@
-//! The number and length of interruptions of a piece of blocking work.
+//! The number and the length of the pauses in a simulated blocking job, which are random.
 
 use std::time::Duration;
 
 /// The longest pause, in simulated milliseconds, of work that is not slow.
 const SHORT_MS_MAX: u64 = 2;
-/// The largest number of pauses of one piece of work.
+/// The largest number of pauses of one blocking job.
 const PAUSES_MAX: u8 = 8;
 
-/// The shares of interrupted and of slow work in a simulation.
+/// The probabilities in a simulation that work is interrupted, and that interrupted work is slow.
 #[derive(Clone, Copy, Debug)]
-pub struct Paces {
-    /// One in this number of pieces of work runs without interruption, so that the cost of a run is
-    /// bounded.
+pub struct PaceOdds {
+    /// One in this number of blocking jobs runs without interruption, so that the cost of a run
+    /// is bounded.
     pub whole_one_in: u8,
-    /// One in this number of interrupted pieces of work is slow.
+    /// One in this number of interrupted blocking jobs is slow: its pauses may be long.
     pub slow_one_in: u8,
     /// The longest pause of slow work, in milliseconds.
     pub slow_ms_max: u64,
 }
 
-/// The pace of one piece of work, drawn from the seed.
-pub(super) struct Pace {
-    /// One in this number of yield points is a pause.
+/// The pauses of one blocking job, drawn from the seed.
+pub(super) struct RateLimiter {
+    /// At one in this number of yield points, the work pauses.
     pauses_one_in: u8,
-    /// The number of pauses left.
+    /// The number of pauses that may still follow.
     pauses_left: u8,
     /// The longest pause, in milliseconds.
     ms_max: u64,
 }
 
-impl Paces {
-    /// Draws the pace of a piece of work; `None` for work that runs without interruption.
-    pub(super) fn draw(&self, random: &mut fastrand::Rng) -> Option<Pace> {
+impl PaceOdds {
+    /// Draws the pauses of a blocking job; `None` for work that runs without interruption.
+    pub(super) fn draw(&self, random: &mut fastrand::Rng) -> Option<RateLimiter> {
         if random.u8(0..self.whole_one_in) == 0 {
             return None;
         }
@@ -39,12 +39,12 @@ impl Paces {
         // Work with many yield points is interrupted in its midst only if pauses are rare.
         let pauses_one_in = [2, 6, 20, 60][random.usize(0..4)];
         let ms_max = if is_slow { self.slow_ms_max } else { SHORT_MS_MAX };
-        Some(Pace { pauses_one_in, pauses_left: random.u8(1..=PAUSES_MAX), ms_max })
+        Some(RateLimiter { pauses_one_in, pauses_left: random.u8(1..=PAUSES_MAX), ms_max })
     }
 }
 
-impl Pace {
-    /// The simulated time before the first step.
+impl RateLimiter {
+    /// Draws the simulated time before the first step.
     pub fn first_wait(&self, random: &mut fastrand::Rng) -> Duration {
         self.time(random)
     }
@@ -59,8 +59,8 @@ impl Pace {
         Some(self.time(random))
     }
 
-    /// Draws the length of a pause, which is mostly zero: then only tasks that are ready run in
-    /// between.
+    /// Draws the length of a pause in simulated time. Mostly zero: then only tasks that are ready
+    /// run meanwhile.
     fn time(&self, random: &mut fastrand::Rng) -> Duration {
         Duration::from_millis(match random.u8(0..4) {
             0..2 => 0,

@@ -1,4 +1,4 @@
-//! The spawners of simulated processes whose blocking work runs in steps.
+//! The spawners of simulated processes, which run blocking work in steps.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,29 +6,29 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::interleaving::{Interleaving, Process, Shared};
+use super::interleaving::{Interleaving, SendingProcess, Shared};
 use super::world::InlineSpawner;
 use crate::env::spawning::{BoxFuture, Spawner, Task};
 use crate::turn;
 
-/// A factory that creates a task spawner for each simulated process.
+/// A factory of spawners, one for each simulated process.
 #[derive(Clone)]
-pub struct Processes(Arc<Shared>);
+pub struct ProcessSpawners(Arc<Shared>);
 
-/// A spawner of one process, which runs its blocking work in steps.
+/// The spawner of one simulated process, which runs its blocking work in steps.
 struct ProcessSpawner {
     shared: Arc<Shared>,
-    process: Arc<Process>,
+    process: Arc<SendingProcess>,
 }
 
 impl Interleaving {
-    /// Returns a factory of the spawners of simulated processes.
-    pub fn processes(&self) -> Processes {
-        Processes(Arc::clone(&self.0))
+    /// Returns a factory of spawners, one for each simulated process.
+    pub fn process_spawners(&self) -> ProcessSpawners {
+        ProcessSpawners(Arc::clone(&self.0))
     }
 }
 
-impl Processes {
+impl ProcessSpawners {
     /// Creates the spawner of one process, for its whole lifetime.
     pub fn spawner(&self) -> Arc<dyn Spawner> {
         Arc::new(ProcessSpawner { shared: Arc::clone(&self.0), process: Arc::default() })
@@ -57,17 +57,18 @@ impl Spawner for ProcessSpawner {
     }
 }
 
-/// A task that runs the steps of a piece of work. It is dropped before the end of the work only
-/// together with the runtime of its process.
+/// A task that runs the steps of a blocking job. Before the end of the work, only the end of the
+/// process's runtime drops it.
 struct Driver {
     shared: Arc<Shared>,
-    process: Arc<Process>,
+    process: Arc<SendingProcess>,
     number: u64,
 }
 
 impl Driver {
+    /// Runs the steps of the work, with their pauses, to its end.
     async fn drive(self) {
-        while let Some(wait) = self.shared.wait_of(self.number) {
+        while let Some(wait) = self.shared.time_until_next_step(self.number) {
             match wait.is_zero() {
                 true => tokio::task::yield_now().await,
                 false => tokio::time::sleep(wait).await,
@@ -79,7 +80,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        if self.shared.wait_of(self.number).is_some() {
+        if self.shared.time_until_next_step(self.number).is_some() {
             self.shared.end_process(&self.process);
         }
     }

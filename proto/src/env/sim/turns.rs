@@ -1,15 +1,15 @@
 //! Runs blocking work alternately with the other tasks, in an order drawn from a seed.
 //!
-//! Each piece of blocking work has a thread, but only one thread runs at a time: that of the
-//! runtime, or one piece of work. A piece of work returns the turn at a random *yield point*. Each
-//! use of a lock is a yield point (`proto::lock`), and so is each operation of a simulated file,
-//! which takes the lock of its disk. The runtime's thread gives the turn to a random piece of work
-//! between its tasks, and at its own yield points. So work runs later than it was spawned, and
-//! epochs, rollbacks and reads can happen between its write, its sync and its installation. Equal
-//! seeds give equal orders.
+//! Each call with blocking work is a *job* with a thread, but only one thread runs at a time (it
+//! has the turn): that of the runtime, or that of one job. A job returns the turn at a random
+//! *yield point*. Each use of a lock is a yield point (`proto::lock`), and so is each operation
+//! of a simulated file, which takes the lock of its disk. The runtime's thread gives the turn to
+//! some job between its tasks, and at its own yield points. So work runs later than it was
+//! spawned, and epochs, rollbacks and reads can happen between its write, its sync and its
+//! publication. Equal seeds give equal orders.
 //!
-//! A thread that needs a locked lock lets others run until the lock is free. If no thread can free
-//! it, the thread panics.
+//! A thread that needs a locked lock lets others run until the lock is free. If no thread can
+//! free it, the thread panics.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,18 +21,18 @@ use super::world::InlineSpawner;
 use crate::env::panics::Panic;
 use crate::env::spawning::{BoxFuture, Spawner, Task};
 use crate::lock::lock;
-use crate::turn::{self, Turn};
+use crate::turn::{self, ThreadTurns};
 
-/// At one in this number of yield points, a piece of work returns the turn.
+/// At one in this number of yield points, a blocking job returns the turn.
 const WORK_SWITCHES_ONE_IN: u8 = 3;
-/// At one in this number of yield points, the runtime's thread gives the turn to a piece of work.
+/// At one in this number of yield points, the runtime's thread gives the turn to a blocking job.
 const RUNTIME_SWITCHES_ONE_IN: u8 = 6;
-/// The number of failed attempts to take a lock, by all threads together, that counts as a
-/// deadlock.
+/// The number of failed attempts to take a lock, by all threads together and without progress,
+/// that counts as a deadlock.
 const VAIN_TRIES_MAX: u32 = 1 << 20;
 
-/// The turns of one simulation. Belongs to the runtime's thread; after a drop the remaining work
-/// runs without turns.
+/// The control over which thread of a simulation runs. Belongs to the runtime's thread; after it
+/// is dropped, the remaining work runs freely.
 pub struct Turns(Arc<Shared>);
 
 struct Shared {
@@ -42,14 +42,14 @@ struct Shared {
 
 struct State {
     random: fastrand::Rng,
-    /// The piece of work that has the turn; `None` if the runtime's thread has it.
+    /// The blocking job that has the turn; `None` if the runtime's thread has it.
     holder: Option<u64>,
-    /// The pieces of work that have not ended.
+    /// The blocking jobs that have not ended.
     works: BTreeSet<u64>,
     next: u64,
-    /// True while a task of the runtime gives turns to the work.
+    /// True while a task of the runtime runs the work step by step.
     is_pumped: bool,
-    /// True once work runs without turns.
+    /// True once the remaining work runs freely.
     is_free: bool,
     vain_tries: u32,
     switches: u64,
@@ -57,8 +57,8 @@ struct State {
 }
 
 impl Turns {
-    /// Creates turns whose order depends on the seed; the calling thread becomes the runtime's
-    /// thread.
+    /// Creates a control whose order depends on the seed. The calling thread becomes the
+    /// runtime's thread.
     pub fn new(seed: u64) -> Self {
         let state = State {
             random: fastrand::Rng::with_seed(seed ^ 0x7412),
@@ -72,26 +72,26 @@ impl Turns {
             panic: None,
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
-        turn::set(Some(Arc::new(Runtime(Arc::downgrade(&shared)))));
+        turn::set(Some(Arc::new(RuntimeHooks(Arc::downgrade(&shared)))));
         Self(shared)
     }
 
-    /// Returns the spawner whose work takes these turns.
+    /// Returns the spawner whose blocking work this control runs.
     pub fn spawner(&self) -> Arc<dyn Spawner> {
         Arc::new(TurnSpawner(Arc::clone(&self.0)))
     }
 
-    /// True while any blocking work has not ended.
+    /// Returns true while some blocking work has not ended.
     pub fn is_busy(&self) -> bool {
         !self.0.state().works.is_empty()
     }
 
-    /// The number of interruptions of pieces of work so far.
+    /// Returns how often work was interrupted so far.
     pub fn switches(&self) -> u64 {
         self.0.state().switches
     }
 
-    /// Resumes the panic of a piece of work without a waiting caller, if there was one.
+    /// Resumes the panic of blocking work without a waiting caller, if there was one.
     ///
     /// # Panics
     /// If there was one.
@@ -121,7 +121,7 @@ impl Shared {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a random piece of work until it returns the turn; returns false if there is none.
+    /// Runs a random blocking job until it returns the turn; returns false if there is none.
     fn step(&self) -> bool {
         let mut state = self.state();
         if state.is_free || state.holder.is_some() || state.works.is_empty() {
@@ -139,7 +139,7 @@ impl Shared {
         true
     }
 
-    /// Waits until a piece of work has the turn.
+    /// Waits until a blocking job has the turn.
     fn wait_for_turn(&self, work: u64) {
         let mut state = self.state();
         while state.holder != Some(work) && !state.is_free {
@@ -147,7 +147,8 @@ impl Shared {
         }
     }
 
-    fn give_back(&self, work: u64) {
+    /// Returns the turn to the runtime's thread, and waits until this work has it again.
+    fn return_turn(&self, work: u64) {
         {
             let mut state = self.state();
             if state.is_free {
@@ -160,14 +161,14 @@ impl Shared {
     }
 
     /// Draws whether a thread switches at a yield point, with a probability of one in `one_in`.
-    fn switches_now(&self, one_in: u8) -> bool {
+    fn draws_switch(&self, one_in: u8) -> bool {
         let mut state = self.state();
         state.vain_tries = 0;
         !state.is_free && state.random.u8(0..one_in) == 0
     }
 
-    /// Counts a failed attempt to take a lock; returns false if work runs without turns now.
-    fn tried_in_vain(&self) -> bool {
+    /// Counts a failed attempt to take a lock. Returns false if the work runs freely now.
+    fn count_failed_lock(&self) -> bool {
         let mut state = self.state();
         state.vain_tries += 1;
         assert!(state.vain_tries < VAIN_TRIES_MAX, "a deadlock: nobody can free a lock");
@@ -184,8 +185,8 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Gives turns to the work until all of it has ended.
-    async fn pump(self: Arc<Self>) {
+    /// Gives the turn to blocking jobs until all of them have ended.
+    async fn run_all_jobs(self: Arc<Self>) {
         loop {
             {
                 let mut state = self.state();
@@ -204,21 +205,21 @@ impl Shared {
     }
 }
 
-/// The lock hooks of the runtime's thread.
-struct Runtime(Weak<Shared>);
+/// The hooks that run at each use of a lock on the runtime's thread.
+struct RuntimeHooks(Weak<Shared>);
 
-impl Turn for Runtime {
+impl ThreadTurns for RuntimeHooks {
     fn may_switch(&self) {
         if let Some(shared) = self.0.upgrade()
-            && shared.switches_now(RUNTIME_SWITCHES_ONE_IN)
+            && shared.draws_switch(RUNTIME_SWITCHES_ONE_IN)
         {
             shared.step();
         }
     }
 
-    fn blocked(&self) -> bool {
+    fn yield_while_locked(&self) -> bool {
         let Some(shared) = self.0.upgrade() else { return false };
-        if !shared.tried_in_vain() {
+        if !shared.count_failed_lock() {
             return false;
         }
         assert!(shared.step(), "a deadlock: the runtime's thread waits for a lock that it has");
@@ -226,22 +227,22 @@ impl Turn for Runtime {
     }
 }
 
-/// The lock hooks of a piece of work.
-struct Work {
+/// The hooks that run at each use of a lock in a blocking job.
+struct JobHooks {
     shared: Arc<Shared>,
     number: u64,
 }
 
-impl Turn for Work {
+impl ThreadTurns for JobHooks {
     fn may_switch(&self) {
-        if self.shared.switches_now(WORK_SWITCHES_ONE_IN) {
-            self.shared.give_back(self.number);
+        if self.shared.draws_switch(WORK_SWITCHES_ONE_IN) {
+            self.shared.return_turn(self.number);
         }
     }
 
-    fn blocked(&self) -> bool {
-        let goes_on = self.shared.tried_in_vain();
-        self.shared.give_back(self.number);
+    fn yield_while_locked(&self) -> bool {
+        let goes_on = self.shared.count_failed_lock();
+        self.shared.return_turn(self.number);
         goes_on
     }
 }
@@ -264,12 +265,12 @@ impl Spawner for TurnSpawner {
             (number, !std::mem::replace(&mut state.is_pumped, true))
         };
         if pump {
-            InlineSpawner.spawn("turns", Box::pin(Arc::clone(&self.0).pump())).detach();
+            InlineSpawner.spawn("turns", Box::pin(Arc::clone(&self.0).run_all_jobs())).detach();
         }
         let shared = Arc::clone(&self.0);
         std::thread::spawn(move || {
             let _tasks = runtime.enter();
-            turn::set(Some(Arc::new(Work { shared: Arc::clone(&shared), number })));
+            turn::set(Some(Arc::new(JobHooks { shared: Arc::clone(&shared), number })));
             shared.wait_for_turn(number);
             let ended = Panic::catch(work);
             turn::set(None);

@@ -1,4 +1,4 @@
-//! A simulated world: a clock, a spawner, and the environment that consists of them.
+//! The environment of a simulated process: its clock, its spawner and its files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::env::spawning::{BoxFuture, Spawner, Task};
 pub struct SimClock(AtomicU64);
 
 impl SimClock {
-    /// A clock that shows `unix_ms`.
+    /// Creates a clock that shows `unix_ms`.
     pub fn new(unix_ms: u64) -> Self {
         Self(AtomicU64::new(unix_ms))
     }
@@ -39,7 +39,8 @@ impl Clock for SimClock {
     }
 }
 
-/// A spawner that runs tasks on the current tokio runtime, and blocking work inline.
+/// A spawner that runs tasks on the current tokio runtime, and blocking work on the caller's
+/// thread.
 pub struct InlineSpawner;
 
 impl Spawner for InlineSpawner {
@@ -54,7 +55,8 @@ impl Spawner for InlineSpawner {
     }
 }
 
-/// Returns an environment that depends on one seed, with the handles that control it.
+/// Returns a simulated environment that depends on one seed, with the clock and the file system
+/// that control it.
 pub fn world(seed: u64) -> (Env, Arc<SimClock>, SimFs) {
     /// The initial time of the simulated clock: 2024-01-01 UTC.
     const START_UNIX_MS: u64 = 1_704_067_200_000;
@@ -69,9 +71,9 @@ pub fn world(seed: u64) -> (Env, Arc<SimClock>, SimFs) {
     (env, clock, fs)
 }
 
-/// Returns the environment of a real process with simulated files, and a receiver of the task
-/// failures that would have ended the process.
-pub fn process(seed: u64) -> (Env, SimFs, UnboundedReceiver<String>) {
+/// Returns the environment of a real process, but with simulated files. The receiver gets the
+/// task failures that would have ended the process.
+pub fn real_env_with_sim_fs(seed: u64) -> (Env, SimFs, UnboundedReceiver<String>) {
     let (told, failures) = unbounded_channel();
     let end_process = Arc::new(move |failure: &TaskFailure| {
         // The send fails only if the test has dropped the receiver.
@@ -86,7 +88,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_world_follows_from_its_seed() {
+    async fn equal_seeds_give_equal_environments() {
         let (one, clock, _) = world(7);
         let (other, _, _) = world(7);
         assert_eq!(one.random.next_u64(), other.random.next_u64());

@@ -1,9 +1,10 @@
-//! Unchecked writes, and writes that were checked in this process.
+//! Writes of documents: unchecked ones, and the type of those whose text this process has
+//! checked.
 //!
-//! A document is checked once, when it enters the process: by the session that reads it, on any
-//! thread, or by the decoder of a message from another process. The checked types can only be made
-//! by the constructors in this file, which the decoder calls too, so code that has a checked write
-//! need not check the text again.
+//! A document is checked once, when it enters the process: by the session that reads it, or by
+//! the decoder of a message from another process. Only the constructors in this file make the
+//! checked types, and the decoder calls them too. So code that has a checked write need not check
+//! the text again.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::value::key::check_id;
 use crate::value::{CheckedField, DOCUMENT_BYTES_MAX, Value, check_json, check_json_with_field};
 use crate::{Error, ErrorCode, Result};
 
-/// One write of a document.
+/// One write of a document, not checked yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
     /// The document's id.
@@ -35,8 +36,8 @@ pub enum WriteKind {
     Delete,
 }
 
-/// A write whose id is within its limit, and whose document is JSON. Its encoding equals that of a
-/// [`Write`].
+/// A write that was checked: its id is within the length limit, and its document is JSON. Encoded
+/// like a [`Write`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Write")]
 pub struct CheckedWrite {
@@ -45,7 +46,8 @@ pub struct CheckedWrite {
 }
 
 impl CheckedWrite {
-    /// Checks a write; an error if its id or document is too long, or the document is not JSON.
+    /// Checks a write. Returns an error if its id or document is too long, or the document is not
+    /// JSON.
     pub fn new(write: Write, document_bytes_max: usize) -> Result<Self> {
         let Write { id, kind } = write;
         check_id(&id)?;
@@ -55,7 +57,8 @@ impl CheckedWrite {
         Ok(Self { id: Arc::from(id), kind })
     }
 
-    /// Checks a document that will be upserted, and takes its id from one of its fields.
+    /// Checks a document and makes an upsert of it, with the id from the document's field
+    /// `field`.
     pub fn upsert_with_id_in(field: &str, document: Bytes) -> Result<Self> {
         let id = check_document_with_id(field, &document).map_err(|error| match error.hint {
             Some(_) => {
@@ -66,17 +69,17 @@ impl CheckedWrite {
         Ok(Self { id: Arc::from(&*id), kind: WriteKind::Upsert(document) })
     }
 
-    /// The document's id.
+    /// Returns the document's id.
     pub fn id(&self) -> &Arc<str> {
         &self.id
     }
 
-    /// The kind of write, with the document.
+    /// Returns the kind of write, with the document.
     pub fn kind(&self) -> &WriteKind {
         &self.kind
     }
 
-    /// The document; `None` for a deletion.
+    /// Returns the document; `None` for a deletion.
     pub fn document(&self) -> Option<&Bytes> {
         match &self.kind {
             WriteKind::Insert(document) | WriteKind::Upsert(document) => Some(document),
@@ -97,7 +100,7 @@ impl TryFrom<Write> for CheckedWrite {
 /// or an integer.
 pub fn check_document_with_id<'d>(field: &str, document: &'d [u8]) -> Result<Cow<'d, str>> {
     if document.len() > DOCUMENT_BYTES_MAX {
-        return Err(too_long(document.len()));
+        return Err(too_long_error(document.len()));
     }
     let invalid = |message: String| Err(Error::new(ErrorCode::InvalidText, message));
     let id = match check_json_with_field(document, field)? {
@@ -135,8 +138,9 @@ fn check_length(id: &str, json: &[u8], bytes_max: usize) -> Result<()> {
     Err(Error::new(ErrorCode::OverLimit, message))
 }
 
-/// Returns the error for a document that is too long, of which at least `bytes` bytes were read.
-pub fn too_long(bytes: usize) -> Error {
+/// Returns the error for a document that is too long. `bytes` is its length, or the number of
+/// bytes that were read of it.
+pub fn too_long_error(bytes: usize) -> Error {
     let message =
         format!("a document has {bytes} bytes or more; the limit is {DOCUMENT_BYTES_MAX} bytes");
     Error::new(ErrorCode::OverLimit, message)
@@ -161,17 +165,17 @@ impl CheckedWrites {
             .try_for_each(|(write, document)| check_length(&write.id, document, document_bytes_max))
     }
 
-    /// The writes, in the order of the request.
+    /// Returns the writes, in the order of the request.
     pub fn writes(&self) -> &[CheckedWrite] {
         &self.0
     }
 
-    /// True if there are none.
+    /// Returns true if there are no writes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The bytes of all documents.
+    /// Returns the total length of all documents in bytes.
     pub fn document_bytes(&self) -> usize {
         self.0.iter().filter_map(CheckedWrite::document).map(Bytes::len).sum()
     }

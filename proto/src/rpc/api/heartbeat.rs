@@ -22,10 +22,10 @@ pub struct Heartbeat {
     pub node: NodeId,
     /// The proof that the process is the one that joined as this node; `None` for a process without a data directory.
     pub proof: Option<NodeProof>,
-    /// The newest catalog that the node has applied (`Catalog::cas`); zero if there was none. A
-    /// leader with an older one was restored from an older copy.
+    /// The newest catalog that the node has applied (`Catalog::cas`); zero if none. A leader with
+    /// an older catalog was restored from an older copy of its data.
     pub catalog_cas: u64,
-    /// The report of its role.
+    /// The part that depends on the role of the process.
     pub report: RoleReport,
 }
 
@@ -39,7 +39,7 @@ impl Heartbeat {
 /// The part of a heartbeat that depends on the role of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RoleReport {
-    /// A member of the coordinator.
+    /// A member of the coordinator reports nothing more.
     Coordinator,
     /// The vbuckets that a projector owns, and its loads of partitions.
     Projector(ProjectorReport),
@@ -49,17 +49,17 @@ pub enum RoleReport {
     Router(RouterReport),
 }
 
-/// The report of a projector.
+/// The report of a projector in its heartbeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProjectorReport {
-    /// The vbuckets that the projector owns, by bucket. A leader that assigns them to others was
-    /// restored from an older copy.
+    /// The vbuckets that the projector owns, by bucket. If the leader's catalog assigns them to
+    /// others, the leader was restored from an older copy of its data.
     pub owned: Vec<(BucketId, VbucketSet)>,
     /// The versions of data sets that the projector is loading, or could not load.
     pub loads: Vec<LoadReport>,
 }
 
-/// The report of an indexer.
+/// The report of an indexer in its heartbeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexerReport {
     /// The progress in each bucket that the indexer follows.
@@ -68,33 +68,34 @@ pub struct IndexerReport {
     pub slices: Vec<SliceProgress>,
     /// The moves whose target is the indexer.
     pub moves: Vec<MoveProgress>,
-    /// The split points of slices that exceed the limit of their index: at most one for each index.
+    /// Split points for slices that are larger than the limit of their index: at most one for
+    /// each index.
     pub split_points: Vec<SplitPoint>,
     /// The numbers of running and waiting shard scans.
     pub scans: AdmissionStatus,
 }
 
-/// The report of a router.
+/// The report of a router in its heartbeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouterReport {
     /// The router's leases: the epochs that running scans and tokens read, by bucket, the oldest
-    /// first. Their number is bounded, and epochs that were superseded more than
-    /// [`LEASE_AGE_MS_MAX`] ago are omitted.
+    /// first. Their number is bounded. Epochs that were superseded more than [`LEASE_AGE_MS_MAX`]
+    /// ago are omitted.
     pub leases: Vec<(BucketId, Epoch)>,
-    /// The moments that transactions read, the oldest first. Each leases, in every bucket, the
-    /// epoch in force at the moment. Their number is bounded, and no moment is reported for longer
-    /// than [`LEASE_AGE_MS_MAX`].
+    /// The moments that transactions read, the oldest first. A moment leases, in every bucket,
+    /// the epoch in force at the moment. Their number is bounded, and no moment is reported for
+    /// longer than [`LEASE_AGE_MS_MAX`].
     pub moments: Vec<Moment>,
-    /// The oldest catalog (`Catalog::cas`) from which a running scan, a transaction or a token has
-    /// chosen its generations; the newest catalog if there are none. Zero if a scan has begun on a
-    /// generation that had been replaced before.
+    /// The oldest catalog (`Catalog::cas`) from which a running scan, transaction or token has
+    /// chosen the generation of an index. Without any, the newest catalog. Zero if a scan has
+    /// begun on a generation that had been replaced before.
     pub reads_since: u64,
     /// The numbers of running and waiting scans.
     pub scans: AdmissionStatus,
 }
 
 impl RoleReport {
-    /// The role of the process.
+    /// Returns the role to which the report belongs.
     pub fn role(&self) -> Role {
         match self {
             Self::Coordinator => Role::Coordinator,
@@ -138,7 +139,8 @@ impl From<RouterReport> for RoleReport {
     }
 }
 
-/// A value of the partition expression that has about half of a slice's entries before it.
+/// A value of the partition expression at which a slice can be split: about half of the slice's
+/// entries are before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SplitPoint {
     /// The slice to split.
@@ -147,7 +149,7 @@ pub struct SplitPoint {
     pub at: Vec<u8>,
 }
 
-/// The progress of a projector's load of a data set version.
+/// The progress of a projector that loads a version of a data set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadReport {
     /// The version's bucket.
@@ -155,7 +157,7 @@ pub struct LoadReport {
     /// The number of rows read and documents counted so far. It grows while the load makes
     /// progress.
     pub steps: u64,
-    /// The last error, if the load will be repeated or was given up; at most
+    /// The last error, if the projector repeats the load or has given it up; at most
     /// [`LOAD_TROUBLE_BYTES_MAX`] bytes.
     pub trouble: Option<String>,
 }
@@ -163,16 +165,17 @@ pub struct LoadReport {
 /// The length limit of [`LoadReport::trouble`] in bytes.
 pub const LOAD_TROUBLE_BYTES_MAX: usize = 512;
 
-/// The time in milliseconds without a heartbeat after which a node is silent: no other process
-/// waits for it.
+/// The time in milliseconds without a heartbeat after which a node counts as silent: no other
+/// process waits for it.
 pub const SILENT_MS_MAX: u64 = 5_000;
 
 /// The answer to a heartbeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeartbeatReply {
-    /// The nodes that have been silent for [`SILENT_MS_MAX`], by number.
+    /// The nodes that have sent no heartbeat for [`SILENT_MS_MAX`], by number.
     pub silent: Vec<NodeId>,
-    /// The last log index that the leader has applied, which is a past moment.
+    /// The index of the last log entry that the leader has applied, which is a moment in the past
+    /// ([`crate::model::moment`]).
     pub moment: u64,
 }
 
@@ -181,19 +184,19 @@ pub struct HeartbeatReply {
 pub struct BucketProgress {
     /// The bucket of the progress report.
     pub bucket: BucketId,
-    /// The end of the mutations received without a gap.
+    /// The position up to which the indexer has received all mutations.
     pub high_watermark: Cut,
-    /// The newest applied epoch.
+    /// The newest epoch that the indexer has applied.
     pub applied: Epoch,
-    /// The newest epoch that would survive a crash.
+    /// The newest epoch that would survive a crash of the indexer.
     pub durable: Epoch,
-    /// Bytes of mutations that wait to be applied.
+    /// Bytes of received mutations that are not applied yet.
     pub queue_bytes: u64,
-    /// Maximum bytes of mutations that may wait.
+    /// The limit of `queue_bytes`.
     pub queue_bytes_max: u64,
 }
 
-/// The state of a slice on an indexer.
+/// The progress and the size of a slice on an indexer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceProgress {
     /// The slice that the record describes.
@@ -202,19 +205,19 @@ pub struct SliceProgress {
     pub floor: Option<Epoch>,
     /// Number of entries at the newest epoch.
     pub entries: u64,
-    /// Bytes of the slice in memory and on disk.
+    /// Bytes that the slice takes in memory and on disk.
     pub bytes: u64,
-    /// The number of bytes that the entries at the newest epoch take, computed from the mean size
-    /// of a stored entry; `None` until the entries of a slice that arrived or was split are
-    /// counted.
+    /// The bytes of the entries at the newest epoch, computed from the mean size of a stored
+    /// entry. `None` while the entries of a slice that has arrived or was split are not counted
+    /// yet.
     pub live_bytes: Option<u64>,
     /// During a build from the source, the percentage of the documents that were read.
     pub built_percent: Option<u8>,
     /// During a build from the source, the seconds until all documents are read, at the average
-    /// pace so far; `None` while it is unknown.
+    /// speed so far; `None` while unknown.
     pub seconds_left: Option<u64>,
-    /// During a copy from another node, that node; `None` for a build from the source.
+    /// During a copy from another node: that node. `None` during a build from the source.
     pub copied_from: Option<NodeId>,
-    /// The reason that blocks the slice's build, if any.
+    /// The reason why the build of the slice cannot continue, if any.
     pub trouble: Option<String>,
 }

@@ -1,24 +1,25 @@
-//! The members of the coordinator, in the form that is sent to other members and nodes.
+//! The list of the coordinator's members, and its changes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::ids::NodeId;
 
-/// The members of the coordinator, according to one member, whose list may be old if it has no
-/// connection to the leader.
+/// The members of the coordinator, as one of them knows them. The list may be out of date if that
+/// member has no connection to the leader.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoordinatorMembers {
     /// The members that vote.
     pub voters: Vec<NodeId>,
-    /// The new members, which receive the log and become voters automatically.
+    /// The new members, which receive the log and become voters when they have it.
     pub learners: Vec<NodeId>,
     /// The former members, whose numbers are not reused; sent only by the leader.
     pub removed: Vec<NodeId>,
     /// The addresses of the present members that are registered.
     pub addresses: Vec<(NodeId, String)>,
-    /// The first members; empty if the answering member is still to be added.
+    /// The members with which the coordinator began; empty if the answering member was not added
+    /// yet.
     pub founders: Vec<NodeId>,
-    /// True if the answering member leads or follows a leader.
+    /// True if the answering member is the leader or follows one.
     pub has_leader: bool,
 }
 
@@ -39,7 +40,7 @@ pub enum CoordinatorChange {
     },
 }
 
-/// The result of a change of the members. The change is made, but a new member may not vote yet.
+/// The result of a change of the members, which has been made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoordinatorChanged {
     /// The reason why a new member does not vote yet; `None` if it votes.

@@ -1,8 +1,9 @@
-//! The places of several buckets, for a moment ([`crate::model::moment`]).
+//! Queries of the places of several buckets at a projector, for a moment
+//! ([`crate::model::moment`]). A *place* is the end of a bucket's durable history.
 //!
-//! The leading coordinator sends the place of each bucket that it already has, in a few bytes, so
-//! that the answer contains only the buckets that have advanced. A projector keeps no state between
-//! two calls, so a restart, a lost answer and a new leader are no special cases.
+//! The leading coordinator sends a fingerprint of each place that it already has, so that the
+//! answer contains only the buckets that have advanced. A projector stores nothing between two
+//! calls, so a restart, a lost answer and a new leader are no special cases.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,27 +12,27 @@ use crate::error::Result;
 use crate::model::history::SourcePlace;
 use crate::model::ids::BucketId;
 
-/// The place of a bucket that the caller already has.
+/// The place of a bucket that the caller already has, as a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownPlace {
     /// The bucket of the place.
     pub bucket: BucketId,
-    /// [`SourcePlace::fingerprint`] of the place, in the vbuckets of the called projector.
+    /// [`SourcePlace::fingerprint`] of the place, for the vbuckets of the called projector.
     pub fingerprint: u64,
 }
 
-/// The changed places of the requested buckets.
+/// The answer of a projector: the buckets whose place has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Places {
-    /// The buckets whose place differs from the caller's. Each report is that of SYNC, up to the
-    /// place.
+    /// The buckets whose place differs from the caller's. The report of each is that of a SYNC
+    /// call, and ends at this place.
     pub changed: Vec<(SourcePlace, BucketReport)>,
     /// The buckets that the projector cannot answer for at present.
     pub unanswered: Vec<BucketId>,
 }
 
 impl SourcePlace {
-    /// Returns the place with a report for a bucket without open joint commits.
+    /// Returns the place with the report of a bucket that has no open joint commits.
     pub fn without_joint_commits(self, bucket: BucketId) -> (Self, BucketReport) {
         let report = BucketReport::new(bucket, self.kept.clone(), self.durable.clone());
         (self, report)
@@ -39,8 +40,8 @@ impl SourcePlace {
 }
 
 impl Places {
-    /// Adds a bucket to the answer, given the caller's fingerprint, and the bucket's present place
-    /// and report; an error makes it unanswered.
+    /// Adds a bucket to the answer if its place differs from the caller's fingerprint. If `place`
+    /// is an error, the bucket is added to the unanswered ones.
     pub fn add(
         &mut self,
         KnownPlace { bucket, fingerprint }: KnownPlace,

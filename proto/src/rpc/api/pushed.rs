@@ -1,4 +1,4 @@
-//! Transactions of pushed buckets: requests and replies ([`crate::model::pushed_commit`]).
+//! Requests and replies for transactions of pushed buckets ([`crate::model::pushed_commit`]).
 
 use serde::{Deserialize, Serialize};
 
@@ -8,20 +8,20 @@ use crate::model::ids::{BucketId, ProducerTransactionId, VbucketId};
 use crate::model::pushed_commit::PushedCommit;
 
 /// The time in milliseconds without further mutations after which a producer's transaction is
-/// rolled back; equal to that of gRPC clients of embedded buckets.
+/// rolled back. Equal to that of gRPC clients of embedded buckets.
 pub const PRODUCER_KEPT_MS: u64 = 300_000;
 
 /// A request with mutations of one producer's transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransactionPush {
-    /// The bucket, which must be made FROM PUSH.
+    /// The bucket, which was created FROM PUSH.
     pub bucket: BucketId,
     /// The transaction, which begins with its first mutation.
     pub transaction: ProducerTransactionId,
     /// The user of the transaction, for display; at most
     /// [`OWNER_BYTES_MAX`](super::OWNER_BYTES_MAX) bytes.
     pub owner: String,
-    /// The mutations. Their positions are counted in the transaction: from 1 in each vbucket,
+    /// The mutations. Their seqnos are counted in the transaction: from 1 in each vbucket,
     /// without gaps, on branch 0.
     pub mutations: Vec<PushMutation>,
 }
@@ -29,17 +29,17 @@ pub struct TransactionPush {
 /// The result of a [`TransactionPush`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransactionPushed {
-    /// For each vbucket in the request, the number of mutations that its owner has stored. With
-    /// several projectors, a missing vbucket was refused by its projector (`NotOwner`).
+    /// For each vbucket in the request, the number of the transaction's mutations that its owner
+    /// has stored. A vbucket is missing if its projector refused it with `NotOwner`.
     pub kept: Vec<(VbucketId, u64)>,
 }
 
-/// The commit of a producer's transaction.
+/// A request to commit a producer's transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushedCommitRequest {
     /// The bucket of the transaction.
     pub bucket: BucketId,
-    /// The commit with all of its parts.
+    /// The commit, with its parts in all vbuckets.
     pub commit: PushedCommit,
     /// The vbuckets whose parts the called projector commits.
     pub wanted: VbucketSet,
@@ -47,10 +47,10 @@ pub struct PushedCommitRequest {
     pub step: PushedStep,
 }
 
-/// The steps of a commit that the owners of its vbuckets carry out.
+/// A step of a commit, which the owners of its vbuckets carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PushedStep {
-    /// Check whether the parts can be committed, without a change.
+    /// Check whether the parts can be committed; changes nothing.
     Check,
     /// Commit the parts.
     Commit,
@@ -58,13 +58,13 @@ pub enum PushedStep {
     Complete,
 }
 
-/// A query about a producer's commit, of which the calling projector has a part.
+/// A query about the state of a producer's commit, sent by a projector that has a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PushedLook {
+pub struct PushedStateQuery {
     /// The bucket of the commit.
     pub bucket: BucketId,
-    /// The commit with all of its parts.
+    /// The commit, with its parts in all vbuckets.
     pub commit: PushedCommit,
-    /// The vbuckets that, according to the caller, the called projector owns.
+    /// The vbuckets of the query, which the called projector owns according to the caller.
     pub wanted: VbucketSet,
 }

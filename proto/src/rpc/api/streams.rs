@@ -1,4 +1,4 @@
-//! Streams between services.
+//! Common types and limits of the streams between services.
 
 use std::pin::Pin;
 

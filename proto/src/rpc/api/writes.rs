@@ -1,4 +1,4 @@
-//! Writes and pushes: requests and replies.
+//! Requests and replies for writes of documents, and for pushes of mutations.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,9 @@ use crate::rpc::mutation::MutationKind;
 /// A request to write documents into an embedded bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteRequest {
-    /// The bucket to write into; an embedded one.
+    /// The bucket to write to, which must be embedded.
     pub bucket: BucketId,
-    /// The writes in the order of execution; of two writes of one id, the later counts.
+    /// The writes in the order of execution. Of several writes of one id, the last has effect.
     pub writes: CheckedWrites,
 }
 
@@ -22,17 +22,18 @@ pub struct WriteRequest {
 pub struct WriteReply {
     /// The number of documents created, replaced or removed.
     pub affected: u64,
-    /// The positions of the writes in the bucket's history, by which a scan can wait for them.
+    /// The positions of the writes in the bucket's history. A scan can wait until these are
+    /// readable.
     pub position: WritePosition,
 }
 
-/// A request to take mutations of one pushed bucket. The producer has numbered them.
+/// A request to store mutations of a pushed bucket, which the producer has numbered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushRequest {
     /// The bucket, which was created FROM PUSH.
     pub bucket: BucketId,
-    /// The branches to begin before the mutations are taken: the vbucket continues on a new branch
-    /// after this seqno, and loses its present mutations beyond it.
+    /// The new branches to begin before the mutations are stored, by vbucket. A branch begins
+    /// after its seqno; the present mutations of the vbucket after this seqno are removed.
     pub branches: Vec<(VbucketId, Position)>,
     /// The mutations, in the order of their seqnos within each vbucket.
     pub mutations: Vec<PushMutation>,
@@ -41,7 +42,7 @@ pub struct PushRequest {
 /// One mutation that a producer pushes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushMutation {
-    /// The vbucket of the id by the published hash; the projector verifies it.
+    /// The vbucket that the hash of the id determines; the projector checks this.
     pub vbucket: VbucketId,
     /// The branch and the seqno of the mutation.
     pub position: Position,
@@ -56,7 +57,8 @@ pub struct PushMutation {
 /// The result of a push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushReply {
-    /// The durable position of each vbucket in the request. A vbucket is missing if its projector
-    /// refused it with `NotOwner`, because the caller's catalog names an outdated owner.
+    /// The last durable position of each vbucket in the request. A vbucket is missing if its
+    /// projector refused it with `NotOwner`, because the caller's catalog names an outdated
+    /// owner.
     pub durable: Vec<(VbucketId, Position)>,
 }

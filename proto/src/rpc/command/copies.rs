@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Need, Process};
+use super::kind::{AuditClass, CommandKind, RequiredRights, SendingProcess};
 use crate::model::copies::CopiesChange;
 use crate::model::history::SourceHistory;
 use crate::model::ids::{BucketId, Epoch, NodeId};
@@ -20,15 +20,15 @@ pub struct SetCopies {
 }
 
 impl CommandKind for SetCopies {
-    const AUDITED: Option<Audited> = Some(Audited::Definition);
+    const AUDITED: Option<AuditClass> = Some(AuditClass::Definition);
 
-    fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, self.bucket)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Bucket(Privilege::Define, self.bucket)
     }
 }
 
-/// ALTER BUCKET … MOVE TO 'n': gives a projector a copy of an embedded bucket, which then becomes
-/// the leading copy.
+/// ALTER BUCKET … MOVE TO 'n': gives a projector a copy of an embedded bucket, and then makes
+/// this copy the leading one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MoveBucket {
     /// The bucket that moves.
@@ -38,52 +38,53 @@ pub struct MoveBucket {
 }
 
 impl CommandKind for MoveBucket {
-    const AUDITED: Option<Audited> = Some(Audited::Move);
+    const AUDITED: Option<AuditClass> = Some(AuditClass::Move);
 
-    fn need(&self) -> Need {
-        Need::Bucket(Privilege::Rebalance, self.bucket)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Bucket(Privilege::Rebalance, self.bucket)
     }
 }
 
-/// A compare-and-set of a bucket's copies. The answer is `Outcome::Copies` with the present copies,
-/// whether the change was made or not.
+/// Changes a bucket's copies, if their revision is the expected one. The answer is
+/// `Outcome::Copies` with the present copies, whether the change was made or not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangeCopies {
     /// The bucket whose copies change.
     pub bucket: BucketId,
-    /// The expected `Copies::revision`; with another one the change is not made.
+    /// The expected `Copies::revision`. If the actual revision differs, the change is not made.
     pub revision: u64,
     /// The change of the copies.
     pub change: CopiesChange,
 }
 
 impl CommandKind for ChangeCopies {
-    const AUDITED: Option<Audited> = None;
+    const AUDITED: Option<AuditClass> = None;
 
-    fn need(&self) -> Need {
-        Need::Process(Process::Projector)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Process(SendingProcess::Projector)
     }
 }
 
-/// The request of a projector, after its start, to serve its vbuckets of an embedded bucket. The
-/// outcome is `Outcome::Lacks` if its files lack mutations that the last epoch covers: no other
-/// node has them, so the bucket is rolled back only after an operator has accepted the loss.
+/// Requests that a projector, after its start, may serve its vbuckets of an embedded bucket. If
+/// its files lack mutations that the last epoch covers, the outcome is `Outcome::Lacks`. No other
+/// node has these mutations, so the bucket is rolled back only after an operator has accepted the
+/// loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenSource {
-    /// The bucket to open.
+    /// The bucket to serve.
     pub bucket: BucketId,
-    /// The projector that opens the bucket.
+    /// The projector that requests to serve.
     pub projector: NodeId,
     /// The history of the vbuckets in the projector's files.
     pub history: Box<SourceHistory>,
-    /// The epoch of an earlier `Outcome::Lacks` whose loss an operator has accepted.
+    /// The epoch of an earlier `Outcome::Lacks`, if an operator has accepted that loss.
     pub accepted: Option<Epoch>,
 }
 
 impl CommandKind for OpenSource {
-    const AUDITED: Option<Audited> = None;
+    const AUDITED: Option<AuditClass> = None;
 
-    fn need(&self) -> Need {
-        Need::Process(Process::Node(self.projector, Some(Role::Projector)))
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Process(SendingProcess::Node(self.projector, Some(Role::Projector)))
     }
 }

@@ -2,31 +2,32 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Need, Process};
+use super::kind::{AuditClass, CommandKind, RequiredRights, SendingProcess};
 use crate::model::cut::Position;
 use crate::model::ids::{BucketId, Epoch, VbucketId};
 use crate::model::rollback::RollbackStep;
 
-/// The new stability timestamps of one tick, one for each bucket that changed. Sent by the leader.
+/// Publishes the new stability timestamps of one tick, one for each bucket that has changed. Sent
+/// by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PromoteEpochs {
     /// The new timestamps.
     pub promotions: Vec<Promotion>,
-    /// Sets of buckets whose commits include each other: the timestamps of a set's buckets are all
+    /// Sets of buckets with common commits. The timestamps of the buckets in a set are all
     /// accepted or all refused.
     pub joined: Vec<Vec<BucketId>>,
 }
 
 impl CommandKind for PromoteEpochs {
-    const AUDITED: Option<Audited> = None;
+    const AUDITED: Option<AuditClass> = None;
 
-    fn need(&self) -> Need {
-        Need::Process(Process::Leader)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Process(SendingProcess::Leader)
     }
 }
 
-/// The first or the next step of a bucket's rollback. Sent by the leader; a step that does not
-/// follow the current stage has no effect.
+/// Takes the first or the next step of a bucket's rollback. Sent by the leader. A step that does
+/// not follow the current stage has no effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rollback {
     /// The bucket to roll back.
@@ -36,35 +37,35 @@ pub struct Rollback {
 }
 
 impl CommandKind for Rollback {
-    const AUDITED: Option<Audited> = None;
+    const AUDITED: Option<AuditClass> = None;
 
-    fn need(&self) -> Need {
-        Need::Process(Process::Leader)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Process(SendingProcess::Leader)
     }
 }
 
-/// `--skip-epochs`: repairs a coordinator that was restored from an older copy, so that other
-/// processes know numbers that its log would assign again. All epochs, revisions and numbers of new
-/// objects continue above every known number, and all slices are rebuilt
+/// `--skip-epochs`: repairs a coordinator that was restored from an older copy. Other processes
+/// then know numbers that the coordinator would assign again. After this command all epochs,
+/// revisions and numbers of new objects are above every known number, and all slices are rebuilt
 /// ([`crate::model::rollback`]). The leader adds the newest numbers that the nodes report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SkipEpochs;
 
 impl CommandKind for SkipEpochs {
-    const AUDITED: Option<Audited> = None;
+    const AUDITED: Option<AuditClass> = None;
 
-    fn need(&self) -> Need {
-        Need::Process(Process::Coordinator)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Process(SendingProcess::Coordinator)
     }
 }
 
-/// A new stability timestamp of one bucket.
+/// The new stability timestamp of one bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Promotion {
     /// The bucket of the timestamp.
     pub bucket: BucketId,
-    /// The new position of each vbucket that has changed since the bucket's last epoch.
+    /// The new positions, of the vbuckets that have changed since the bucket's last epoch.
     pub changes: Vec<(VbucketId, Position)>,
-    /// The new horizon: scans below this epoch are refused from now on.
+    /// The new horizon. From now on, scans of older epochs are refused.
     pub horizon: Epoch,
 }

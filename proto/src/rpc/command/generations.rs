@@ -1,17 +1,19 @@
-//! Commands about generations of indexes: builds of a new generation while the old one serves.
+//! Commands about generations of an index. A new generation is built while the old one serves.
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Need, PlacedKind, Process, Room};
+use super::kind::{
+    AuditClass, CommandKind, PlacedKind, RequiredRights, SendingProcess, StateUsage,
+};
 use crate::model::catalog::Catalog;
 use crate::model::ids::{Generation, IndexId, LocalIndexId, SliceNo};
 use crate::model::index::IndexSpec;
 use crate::model::users::Privilege;
 
-/// ALTER INDEX or REINDEX: begins to build a new generation of an index, with a new or the present
-/// definition, while the present generation serves. The new one serves after [`IndexReady`].
-/// Refused with `WrongState` while another generation is being built. The proposal expects the
-/// definition from which the new one was derived.
+/// ALTER INDEX or REINDEX: begins to build a new generation of an index, with a new definition or
+/// the present one. The present generation serves until [`IndexReady`]. Refused with `WrongState`
+/// while another generation is being built. The proposal expects the definition from which the
+/// new one was derived.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BuildGeneration {
     /// The index to build.
@@ -21,26 +23,26 @@ pub struct BuildGeneration {
 }
 
 impl CommandKind for BuildGeneration {
-    const AUDITED: Option<Audited> = Some(Audited::Definition);
+    const AUDITED: Option<AuditClass> = Some(AuditClass::Definition);
 
-    fn need(&self) -> Need {
-        Need::index(Privilege::Define, self.index)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::index(Privilege::Define, self.index)
     }
 
     fn creates(&self) -> bool {
         true
     }
 
-    fn places(&self) -> Option<PlacedKind> {
+    fn placed_kind(&self) -> Option<PlacedKind> {
         Some(PlacedKind::Slices)
     }
 
-    fn room(&self, _catalog: &Catalog) -> Room {
-        Room::of_index(&self.spec)
+    fn state_usage(&self, _catalog: &Catalog) -> StateUsage {
+        StateUsage::of_index(&self.spec)
     }
 }
 
-/// States that all slices of an index are built: its state changes from `backfill` to
+/// Reports that all slices of a generation are built, whose state then changes from `backfill` to
 /// `maintenance`. Sent by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexReady {
@@ -51,15 +53,15 @@ pub struct IndexReady {
 }
 
 impl CommandKind for IndexReady {
-    const AUDITED: Option<Audited> = None;
+    const AUDITED: Option<AuditClass> = None;
 
-    fn need(&self) -> Need {
-        Need::Process(Process::Leader)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Process(SendingProcess::Leader)
     }
 }
 
-/// CANCEL BUILD: removes an index, or the new generation of an index, that is being built; never
-/// the serving generation. Refused with `WrongState` if nothing is being built.
+/// CANCEL BUILD: removes a generation that is being built, and with it the index if it has no
+/// other generation. Refused with `WrongState` if nothing is being built.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CancelBuild {
     /// The index whose build is cancelled.
@@ -67,14 +69,14 @@ pub struct CancelBuild {
 }
 
 impl CommandKind for CancelBuild {
-    const AUDITED: Option<Audited> = Some(Audited::Definition);
+    const AUDITED: Option<AuditClass> = Some(AuditClass::Definition);
 
-    fn need(&self) -> Need {
-        Need::index(Privilege::Define, self.index)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::index(Privilege::Define, self.index)
     }
 }
 
-/// Removes a retired generation, which has no more readers. Sent by the leader.
+/// Removes a retired generation that has no more readers. Sent by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DropGeneration {
     /// The generation to remove.
@@ -82,10 +84,10 @@ pub struct DropGeneration {
 }
 
 impl CommandKind for DropGeneration {
-    const AUDITED: Option<Audited> = None;
+    const AUDITED: Option<AuditClass> = None;
 
-    fn need(&self) -> Need {
-        Need::Process(Process::Leader)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Process(SendingProcess::Leader)
     }
 }
 
@@ -93,20 +95,20 @@ impl CommandKind for DropGeneration {
 /// size limit. Sent by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GrowIndex {
-    /// The serving generation; if another one serves, the command has no effect.
+    /// The serving generation. If another one serves by then, the command has no effect.
     pub from: LocalIndexId,
     /// The new number of slices.
     pub slices: u16,
 }
 
 impl CommandKind for GrowIndex {
-    const AUDITED: Option<Audited> = None;
+    const AUDITED: Option<AuditClass> = None;
 
-    fn need(&self) -> Need {
-        Need::Process(Process::Leader)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Process(SendingProcess::Leader)
     }
 
-    fn places(&self) -> Option<PlacedKind> {
+    fn placed_kind(&self) -> Option<PlacedKind> {
         Some(PlacedKind::Slices)
     }
 }
@@ -115,7 +117,7 @@ impl CommandKind for GrowIndex {
 /// the slice has reached its size limit. Sent by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SplitSlice {
-    /// The serving generation; if another one serves, the command has no effect.
+    /// The serving generation. If another one serves by then, the command has no effect.
     pub from: LocalIndexId,
     /// The slice to split.
     pub slice: SliceNo,
@@ -124,13 +126,13 @@ pub struct SplitSlice {
 }
 
 impl CommandKind for SplitSlice {
-    const AUDITED: Option<Audited> = None;
+    const AUDITED: Option<AuditClass> = None;
 
-    fn need(&self) -> Need {
-        Need::Process(Process::Leader)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Process(SendingProcess::Leader)
     }
 
-    fn places(&self) -> Option<PlacedKind> {
+    fn placed_kind(&self) -> Option<PlacedKind> {
         Some(PlacedKind::Slices)
     }
 }

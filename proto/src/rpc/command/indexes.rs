@@ -1,20 +1,21 @@
-//! Commands about indexes, and changes of indexes that need no build.
+//! Commands about indexes: their creation and removal, and changes that need no new generation.
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Need, PlacedKind, Room};
+use super::kind::{AuditClass, CommandKind, PlacedKind, RequiredRights, StateUsage};
 use crate::model::catalog::Catalog;
 use crate::model::ids::{BucketId, IndexId};
 use crate::model::index::IndexSpec;
 use crate::model::users::Privilege;
 
-/// CREATE INDEX. Its slices are assigned to registered indexers at once, replicas on different
-/// nodes and zones. The error for too few indexers names the available ones.
+/// CREATE INDEX: creates an index, and assigns its slices to registered indexers, with replicas
+/// on different nodes and zones. If there are too few indexers, the error names the available
+/// ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CreateIndex {
     /// The bucket that the definition names.
     pub bucket: BucketId,
-    /// The definition.
+    /// The definition of the index.
     pub spec: IndexSpec,
     /// True if the index stays `pending` until BUILD INDEX.
     pub defer_build: bool,
@@ -23,30 +24,30 @@ pub struct CreateIndex {
 }
 
 impl CommandKind for CreateIndex {
-    const AUDITED: Option<Audited> = Some(Audited::Definition);
+    const AUDITED: Option<AuditClass> = Some(AuditClass::Definition);
 
-    fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, self.bucket)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Bucket(Privilege::Define, self.bucket)
     }
 
     fn creates(&self) -> bool {
         true
     }
 
-    fn places(&self) -> Option<PlacedKind> {
+    fn placed_kind(&self) -> Option<PlacedKind> {
         Some(PlacedKind::Slices)
     }
 
-    fn room(&self, catalog: &Catalog) -> Room {
+    fn state_usage(&self, catalog: &Catalog) -> StateUsage {
         match self.if_not_exists && catalog.index(&self.spec.name).is_some() {
-            true => Room::default(),
-            false => Room::of_index(&self.spec),
+            true => StateUsage::default(),
+            false => StateUsage::of_index(&self.spec),
         }
     }
 }
 
-/// BUILD INDEX ON bucket (names): begins to build all of these indexes, or none if one cannot be
-/// built.
+/// BUILD INDEX ON bucket (names): begins to build all of these indexes. If one of them cannot be
+/// built, builds none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BuildIndexes {
     /// The indexes to build.
@@ -54,13 +55,13 @@ pub struct BuildIndexes {
 }
 
 impl CommandKind for BuildIndexes {
-    const AUDITED: Option<Audited> = Some(Audited::Definition);
+    const AUDITED: Option<AuditClass> = Some(AuditClass::Definition);
 
-    fn need(&self) -> Need {
-        Need::Indexes(Privilege::Define, self.indexes.clone())
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Indexes(Privilege::Define, self.indexes.clone())
     }
 
-    fn places(&self) -> Option<PlacedKind> {
+    fn placed_kind(&self) -> Option<PlacedKind> {
         Some(PlacedKind::Slices)
     }
 }
@@ -73,15 +74,15 @@ pub struct DropIndex {
 }
 
 impl CommandKind for DropIndex {
-    const AUDITED: Option<Audited> = Some(Audited::Definition);
+    const AUDITED: Option<AuditClass> = Some(AuditClass::Definition);
 
-    fn need(&self) -> Need {
-        Need::index(Privilege::Define, self.index)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::index(Privilege::Define, self.index)
     }
 }
 
 /// ALTER INDEX … RENAME TO: changes an index's name without a build. The proposal expects the
-/// definition from which the statement was derived.
+/// definition that the statement renames.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RenameIndex {
     /// The index to rename.
@@ -93,15 +94,15 @@ pub struct RenameIndex {
 }
 
 impl CommandKind for RenameIndex {
-    const AUDITED: Option<Audited> = Some(Audited::Definition);
+    const AUDITED: Option<AuditClass> = Some(AuditClass::Definition);
 
-    fn need(&self) -> Need {
-        Need::index(Privilege::Define, self.index)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::index(Privilege::Define, self.index)
     }
 }
 
-/// ALTER INDEX … SET (replicas = n): sets the number of replicas. The leader then makes or removes
-/// copies.
+/// ALTER INDEX … SET (replicas = n): sets the number of replicas. The leader then adds or removes
+/// copies of the slices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetReplicas {
     /// The index to change.
@@ -111,34 +112,38 @@ pub struct SetReplicas {
 }
 
 impl CommandKind for SetReplicas {
-    const AUDITED: Option<Audited> = Some(Audited::Definition);
+    const AUDITED: Option<AuditClass> = Some(AuditClass::Definition);
 
-    fn need(&self) -> Need {
-        Need::index(Privilege::Define, self.index)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::index(Privilege::Define, self.index)
     }
 
-    fn room(&self, catalog: &Catalog) -> Room {
-        let Some(index) = catalog.indexes.get(&self.index) else { return Room::default() };
+    fn state_usage(&self, catalog: &Catalog) -> StateUsage {
+        let Some(index) = catalog.indexes.get(&self.index) else { return StateUsage::default() };
         let more = self.replicas.saturating_sub(index.spec.replicas);
-        Room { places: usize::from(more) * usize::from(index.spec.slices), ..Room::default() }
+        StateUsage {
+            places: usize::from(more) * usize::from(index.spec.slices),
+            ..StateUsage::default()
+        }
     }
 }
 
-/// ALTER INDEX … SET (separate_included_columns = …): each node then regroups the index's
-/// fragments, without copying them.
+/// ALTER INDEX … SET (separate_included_columns = …): changes whether included values are in
+/// separate fragments. Each node then regroups the index's fragments, without copying them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetSeparateIncludedColumns {
     /// The index to change.
     pub index: IndexId,
-    /// See `IndexSpec::separate_included_columns`.
+    /// True to store the included values separately, as in
+    /// `IndexSpec::separate_included_columns`.
     pub separate: bool,
 }
 
 impl CommandKind for SetSeparateIncludedColumns {
-    const AUDITED: Option<Audited> = Some(Audited::Definition);
+    const AUDITED: Option<AuditClass> = Some(AuditClass::Definition);
 
-    fn need(&self) -> Need {
-        Need::index(Privilege::Define, self.index)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::index(Privilege::Define, self.index)
     }
 }
 
@@ -147,14 +152,14 @@ impl CommandKind for SetSeparateIncludedColumns {
 pub struct SetSliceBytesMax {
     /// The index to change.
     pub index: IndexId,
-    /// The size of a slice at which the index gets more slices, in bytes; 0 for no limit.
+    /// The size in bytes above which the slices of the index are split; 0 for no limit.
     pub bytes: u64,
 }
 
 impl CommandKind for SetSliceBytesMax {
-    const AUDITED: Option<Audited> = Some(Audited::Definition);
+    const AUDITED: Option<AuditClass> = Some(AuditClass::Definition);
 
-    fn need(&self) -> Need {
-        Need::index(Privilege::Define, self.index)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::index(Privilege::Define, self.index)
     }
 }

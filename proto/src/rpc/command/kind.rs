@@ -1,5 +1,5 @@
-//! The properties of a command apart from its fields: the privilege that it needs, the room that it takes, and its name
-//! in the audit.
+//! The properties that each kind of command has: the privilege that it needs, the memory that it
+//! takes in the replicated state, and its name in the audit.
 
 use serde::Serialize;
 
@@ -9,36 +9,36 @@ use crate::model::index::IndexSpec;
 use crate::model::node::Role;
 use crate::model::users::Privilege;
 
-/// The properties of a kind of command apart from its fields.
+/// The properties that every kind of command has, such as the privilege that it needs.
 pub trait CommandKind {
-    /// The name under which the audit records statements that propose this command; `None` for
+    /// The class under which the audit records statements that propose this command. `None` for
     /// commands that only processes send.
-    const AUDITED: Option<Audited>;
+    const AUDITED: Option<AuditClass>;
 
-    /// The privilege that the sender of the command needs.
-    fn need(&self) -> Need;
+    /// Returns the privilege that the sender of the command needs.
+    fn required_rights(&self) -> RequiredRights;
 
-    /// The memory that the command takes in the replicated state, computed with the sender's
+    /// Returns how much the command adds to the replicated state, computed from the sender's
     /// catalog.
-    fn room(&self, _catalog: &Catalog) -> Room {
-        Room::default()
+    fn state_usage(&self, _catalog: &Catalog) -> StateUsage {
+        StateUsage::default()
     }
 
-    /// True if the command creates an object that gets a random id: a bucket, an index, or a
+    /// Returns true if the command creates an object with a random id: a bucket, an index, or a
     /// generation that a user requests.
     fn creates(&self) -> bool {
         false
     }
 
-    /// The kind of data that the command places on nodes; `None` if it places none.
-    fn places(&self) -> Option<PlacedKind> {
+    /// Returns the kind of data that the command places on nodes; `None` if it places none.
+    fn placed_kind(&self) -> Option<PlacedKind> {
         None
     }
 }
 
 /// The class of a command in the audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audited {
+pub enum AuditClass {
     /// A change of the definition of an index, bucket or data set.
     Definition,
     /// A move of slices or buckets, or a hand-over of vbuckets.
@@ -49,27 +49,27 @@ pub enum Audited {
     Users,
 }
 
-/// The privilege that the sender of a command needs.
+/// The privilege that the sender of a command needs, or the process that the sender must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// The privilege on everything.
+pub enum RequiredRights {
+    /// This privilege on all buckets and the cluster.
     All(Privilege),
-    /// The privilege on this bucket or data set.
+    /// This privilege on this bucket or data set.
     Bucket(Privilege, BucketId),
-    /// The privilege on the buckets of these indexes.
+    /// This privilege on the buckets of these indexes.
     Indexes(Privilege, Vec<IndexId>),
-    /// The sender must be the named user, or have [`Privilege::Admin`] on everything.
+    /// The sender must be the user with this name, or have [`Privilege::Admin`] on all buckets.
     Oneself(String),
-    /// The sender must meet [`Self::Oneself`], and must have proved the present password. Otherwise
-    /// the holder of a token or certificate could set a password that stays valid when the token
-    /// has expired.
+    /// The sender must be as in [`Self::Oneself`], and must have proved the present password.
+    /// Otherwise a client with only a token or certificate could set a password, which would stay
+    /// valid when the token has expired.
     OwnPassword(String),
-    /// The sender must be this process of the cluster; users may not send the command.
-    Process(Process),
+    /// The sender must be this process. Users may not send the command.
+    Process(SendingProcess),
 }
 
-impl Need {
-    /// Returns the need for a privilege on the bucket of an index.
+impl RequiredRights {
+    /// Returns the need of a privilege on the bucket of an index.
     pub fn index(privilege: Privilege, index: IndexId) -> Self {
         Self::Indexes(privilege, vec![index])
     }
@@ -77,8 +77,8 @@ impl Need {
 
 /// The processes that may send a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Process {
-    /// This node; if a role is given, only in this role.
+pub enum SendingProcess {
+    /// The node with this number; if a role is given, only in this role.
     Node(NodeId, Option<Role>),
     /// A projector or a coordinator.
     Projector,
@@ -97,10 +97,10 @@ pub enum PlacedKind {
     Partitions,
 }
 
-/// The room that objects take in the replicated state, by kind of object.
+/// The amount that objects add to the replicated state, which is limited, by kind of object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
-    /// The number of vbuckets, of all buckets.
+pub struct StateUsage {
+    /// The number of vbuckets of all buckets.
     pub vbuckets: usize,
     /// The number of data sets.
     pub data_sets: usize,
@@ -112,19 +112,19 @@ pub struct Room {
     pub definition_bytes: usize,
 }
 
-impl Room {
-    /// The size limit of an encoded record, in bytes: of an index without its definition, its
-    /// places and its moves, and of a bucket without its name and its vbuckets. The rest are a few
-    /// numbers.
+impl StateUsage {
+    /// The size limit of an encoded record, in bytes. For an index, the limit excludes its
+    /// definition, its placement and its moves; for a bucket, its name and its vbuckets. The rest
+    /// of a record are a few numbers.
     pub const RECORD_BYTES_MAX: usize = 128;
 
-    /// Returns the room that the record of a bucket or a data set takes in the state: its name and a
-    /// fixed number of bytes. The caller adds the vbuckets.
+    /// Returns the size of the record of a bucket or a data set in the replicated state: its name
+    /// and a fixed number of bytes. The caller adds the number of vbuckets.
     pub fn of_name(name: &str) -> Self {
         Self { definition_bytes: name.len() + Self::RECORD_BYTES_MAX, ..Self::default() }
     }
 
-    /// Returns the room of one generation of an index.
+    /// Returns the size of one generation of an index in the replicated state.
     pub fn of_index(spec: &IndexSpec) -> Self {
         Self {
             indexes: 1,
@@ -134,7 +134,7 @@ impl Room {
         }
     }
 
-    /// Returns the sum of two rooms.
+    /// Returns the sum of two amounts.
     pub fn with(self, other: Self) -> Self {
         Self {
             vbuckets: self.vbuckets + other.vbuckets,
@@ -146,7 +146,7 @@ impl Room {
     }
 }
 
-/// Returns the size of a value in a snapshot, in bytes.
+/// Returns the encoded size of a value in a snapshot of the replicated state, in bytes.
 pub fn encoded_bytes(value: &impl Serialize) -> usize {
     // The size flavor stores nothing, so it cannot run out of room.
     postcard::serialize_with_flavor(value, postcard::ser_flavors::Size::default())

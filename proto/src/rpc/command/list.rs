@@ -2,15 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{CommandKind, Need, PlacedKind, Room};
+use super::kind::{CommandKind, PlacedKind, RequiredRights, StateUsage};
 use super::{buckets, copies, epochs, generations, indexes, moves, nodes, users, versions};
 use crate::model::catalog::Catalog;
 
-/// Declares [`Command`] with a variant for each kind, and its delegations to [`CommandKind`].
+/// Declares [`Command`] with a variant for each kind of command, and calls [`CommandKind`] for
+/// each.
 macro_rules! commands {
     ($d:tt $($family:ident { $($name:ident,)* })*) => {
-        /// Evaluates an expression for the value of a `Command`, bound to the given name, whatever
-        /// the kind of the command is.
+        /// Evaluates an expression for the struct inside a `Command`, of whatever kind. The
+        /// expression refers to the struct by the given name.
         #[macro_export]
         macro_rules! of_command {
             ($d command:expr, $d value:ident => $d result:expr) => {
@@ -34,24 +35,27 @@ macro_rules! commands {
         })*)*
 
         impl Command {
-            /// See [`CommandKind::need`].
-            pub fn need(&self) -> Need {
-                of_command!(self, command => command.need())
+            /// Returns the privilege that the sender needs, see [`CommandKind::required_rights`].
+            pub fn need(&self) -> RequiredRights {
+                of_command!(self, command => command.required_rights())
             }
 
-            /// See [`CommandKind::room`].
-            pub fn room(&self, catalog: &Catalog) -> Room {
-                of_command!(self, command => command.room(catalog))
+            /// Returns how much the command adds to the replicated state, see
+            /// [`CommandKind::state_usage`].
+            pub fn room(&self, catalog: &Catalog) -> StateUsage {
+                of_command!(self, command => command.state_usage(catalog))
             }
 
-            /// See [`CommandKind::creates`].
+            /// Returns true if the command creates an object with a random id, see
+            /// [`CommandKind::creates`].
             pub fn creates(&self) -> bool {
                 of_command!(self, command => command.creates())
             }
 
-            /// See [`CommandKind::places`].
+            /// Returns the kind of data that the command places on nodes, see
+            /// [`CommandKind::placed_kind`].
             pub fn places(&self) -> Option<PlacedKind> {
-                of_command!(self, command => command.places())
+                of_command!(self, command => command.placed_kind())
             }
         }
     };
@@ -87,7 +91,7 @@ commands! { $
         PartitionsLoaded,
         PartitionsLost,
         VersionFailed,
-        OwnPartitions,
+        ChangePartitionOwners,
         BuildVersion,
         SwitchVersion,
         DropVersion,
@@ -98,7 +102,7 @@ commands! { $
         EndMove,
         CancelMoves,
         HandOver,
-        HandedOver,
+        FinishHandOver,
         CancelHandOver,
     }
     nodes {
@@ -106,7 +110,7 @@ commands! { $
         Join,
         DrainNode,
         RemoveNode,
-        PlaceLost,
+        ReplaceLostSlices,
     }
     copies {
         SetCopies,

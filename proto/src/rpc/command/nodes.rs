@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Need, PlacedKind, Process};
+use super::kind::{AuditClass, CommandKind, PlacedKind, RequiredRights, SendingProcess};
 use crate::model::identity::JoinRequest;
 use crate::model::ids::NodeId;
 use crate::model::node::NodeInfo;
@@ -12,37 +12,40 @@ use crate::model::users::Privilege;
 /// belongs to a process with another role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RegisterNode {
-    /// The process.
+    /// The process to register.
     pub node: NodeInfo,
 }
 
 impl CommandKind for RegisterNode {
-    const AUDITED: Option<Audited> = None;
+    const AUDITED: Option<AuditClass> = None;
 
-    fn need(&self) -> Need {
-        Need::Process(Process::Node(self.node.id, Some(self.node.role)))
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Process(SendingProcess::Node(self.node.id, Some(self.node.role)))
     }
 }
 
-/// Lets a process with a data directory join the cluster, or return after a restart. The first
-/// process founds the cluster. Refused if its data belongs to another cluster, or if a process that
-/// is not silent has the same node id.
+/// Lets a process with a data directory join the cluster, or return to it after a restart. The
+/// first process founds the cluster. Refused if the data belongs to another cluster, or if
+/// another process has the same node id and is not silent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Join {
-    /// The process, and the proof that it holds the cluster's secret.
+    /// The process with its proof, and the cluster of its data directory.
     pub request: Box<JoinRequest>,
 }
 
 impl CommandKind for Join {
-    const AUDITED: Option<Audited> = None;
+    const AUDITED: Option<AuditClass> = None;
 
-    fn need(&self) -> Need {
-        Need::Process(Process::Node(self.request.node.id, Some(self.request.node.role)))
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Process(SendingProcess::Node(
+            self.request.node.id,
+            Some(self.request.node.role),
+        ))
     }
 }
 
-/// DRAIN NODE: the coordinator gives the indexer no more slices, and the leader moves its slices to
-/// others. With `drain` false the indexer gets slices again.
+/// DRAIN NODE: the coordinator assigns no more slices to the indexer, and the leader moves its
+/// slices to other indexers. With `drain` false, the indexer gets slices again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DrainNode {
     /// The node to drain.
@@ -52,61 +55,61 @@ pub struct DrainNode {
 }
 
 impl CommandKind for DrainNode {
-    const AUDITED: Option<Audited> = Some(Audited::Node);
+    const AUDITED: Option<AuditClass> = Some(AuditClass::Node);
 
-    fn need(&self) -> Need {
-        Need::All(Privilege::Rebalance)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::All(Privilege::Rebalance)
     }
 
-    fn places(&self) -> Option<PlacedKind> {
+    fn placed_kind(&self) -> Option<PlacedKind> {
         self.drain.then_some(PlacedKind::Slices)
     }
 }
 
-/// REMOVE NODE: the process leaves the cluster, and other copies on it are removed from the
+/// REMOVE NODE: removes a process from the cluster. Its copies of slices are removed from the
 /// catalog. Refused for an indexer that has the only copy of a slice, unless `force` is set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RemoveNode {
     /// The node to remove.
     pub node: NodeId,
-    /// REMOVE NODE … FORCE: slices without another copy are given to other indexers, which rebuild
-    /// them from the source. The leader refuses this with `WrongState` for an indexer that is
-    /// alive. Without effect for other roles.
+    /// REMOVE NODE … FORCE: true to assign slices without another copy to other indexers, which
+    /// rebuild them from the source. The leader refuses this with `WrongState` for an indexer
+    /// that is alive. No effect for other roles.
     pub force: bool,
 }
 
 impl CommandKind for RemoveNode {
-    const AUDITED: Option<Audited> = Some(Audited::Node);
+    const AUDITED: Option<AuditClass> = Some(AuditClass::Node);
 
-    fn need(&self) -> Need {
-        Need::All(Privilege::Admin)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::All(Privilege::Admin)
     }
 
-    fn places(&self) -> Option<PlacedKind> {
+    fn placed_kind(&self) -> Option<PlacedKind> {
         Some(PlacedKind::Slices)
     }
 }
 
-/// Gives each slice all of whose copies are on silent indexers to another indexer, which rebuilds
-/// it from the source. The silent indexers remain nodes of the cluster; an indexer that returns
+/// Assigns each slice whose copies are all on silent indexers to another indexer, which rebuilds
+/// it from the source. The silent indexers remain nodes of the cluster. An indexer that returns
 /// drops the slices that the catalog no longer assigns to it. Sent by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PlaceLost {
+pub struct ReplaceLostSlices {
     /// The indexers that have been silent for so long that their copies count as lost.
     pub lost: Vec<NodeId>,
-    /// The indexers that have been silent for longer than a build waits; may include those in
-    /// `lost`.
+    /// The indexers that have been silent for longer than the build of an index waits. May
+    /// include indexers in `lost`.
     pub lost_to_builds: Vec<NodeId>,
 }
 
-impl CommandKind for PlaceLost {
-    const AUDITED: Option<Audited> = None;
+impl CommandKind for ReplaceLostSlices {
+    const AUDITED: Option<AuditClass> = None;
 
-    fn need(&self) -> Need {
-        Need::Process(Process::Leader)
+    fn required_rights(&self) -> RequiredRights {
+        RequiredRights::Process(SendingProcess::Leader)
     }
 
-    fn places(&self) -> Option<PlacedKind> {
+    fn placed_kind(&self) -> Option<PlacedKind> {
         Some(PlacedKind::Slices)
     }
 }

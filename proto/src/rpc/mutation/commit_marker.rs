@@ -1,17 +1,18 @@
-//! The commit of a large transaction whose changes a stream has sent before the commit, as bodies:
-//! the stream then sends a *marker* in place of the mutations.
+//! The commit of a large transaction in a stream that has already sent the transaction's changes
+//! ([`UncommittedChanges`](super::TransactionBodies)). The stream then sends a *marker* in place
+//! of the mutations.
 //!
-//! The mutations of the commit got seqnos like any others, and the frames cover them, without
-//! key-versions. The marker is sent before the first of these frames. It contains these seqnos, and
-//! the state that the node must have of the transaction: all changes up to the place, with the
-//! digest of the bodies and rollbacks that the stream has sent.
+//! The mutations of the commit have seqnos like any others, and the frames cover them, but
+//! without their key-versions. The marker is sent before the first of these frames. It contains
+//! these seqnos, and what the node must have of the transaction: the place of its last change,
+//! and the digest of the changes and rollbacks that the stream has sent.
 
 use serde::{Deserialize, Serialize};
 
-use super::bodies::BodiesDigest;
+use super::bodies::ChangesDigest;
 use crate::model::ids::{Seqno, TransactionId, TransactionPlace, VbucketId};
 
-/// The commit of a transaction whose mutations were sent as bodies and not in frames.
+/// The commit of a transaction whose changes the stream has sent before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitMarker {
     /// The id of the transaction.
@@ -19,7 +20,7 @@ pub struct CommitMarker {
     /// The place of the transaction's last change.
     pub place: TransactionPlace,
     /// The digest of all messages that the stream has sent about the transaction.
-    pub digest: BodiesDigest,
+    pub digest: ChangesDigest,
     /// The seqnos of the transaction's mutations, in ascending order of their vbuckets.
     pub ranges: Vec<CommitRange>,
 }
@@ -37,17 +38,18 @@ pub struct CommitRange {
 
 /// The memory of one range, in bytes.
 const RANGE_BYTES: usize = size_of::<CommitRange>();
-/// The size of a marker without its ranges, in bytes.
+/// The memory of a marker without its ranges, in bytes.
 const MARKER_BYTES: usize = 64;
 
 impl CommitMarker {
-    /// Returns the range of a vbucket; `None` if the commit has changed none of its documents.
+    /// Returns the committed range of a vbucket; `None` if the commit has changed none of its
+    /// documents.
     pub fn range_of(&self, vbucket: VbucketId) -> Option<CommitRange> {
         let at = self.ranges.binary_search_by_key(&vbucket, |range| range.vbucket);
         at.ok().map(|at| self.ranges[at])
     }
 
-    /// The approximate size in memory, in bytes.
+    /// Returns the approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         MARKER_BYTES + self.ranges.len() * RANGE_BYTES
     }

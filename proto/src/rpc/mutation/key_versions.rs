@@ -1,4 +1,5 @@
-//! Packed key-versions: the writer, and readers that do not copy.
+//! Packed key-versions: a writer, and readers that borrow from the packed bytes. A key-version is
+//! the list of index entries that a document has after a mutation.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -10,21 +11,22 @@ use crate::rpc::varint::{corrupt, put_bytes, put_varint, take, take_bytes, take_
 /// The kind of a mutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MutationKind {
-    /// The document was written. With entries in an index this is an Upsert of the design, without
-    /// entries an UpsertDeletion.
+    /// The document was written. Its index entries may be none. (The design calls this an Upsert
+    /// with entries, and an UpsertDeletion without.)
     Upsert,
     /// The document was removed.
     Deletion,
 }
 
-/// Writes packed key-versions.
+/// A writer of packed key-versions.
 #[derive(Debug, Default)]
 pub struct KeyVersionsWriter {
     out: Vec<u8>,
 }
 
 impl KeyVersionsWriter {
-    /// Begins a mutation; the caller must then call [`Self::index`] `indexes` times.
+    /// Begins a mutation, which concerns `indexes` indexes. The caller must then call
+    /// [`Self::index`] once for each of them.
     pub fn mutation(
         &mut self,
         seqno_minus_base: u64,
@@ -41,8 +43,8 @@ impl KeyVersionsWriter {
         put_varint(&mut self.out, indexes as u64);
     }
 
-    /// Begins the document's state in one index; the caller must then call [`Self::entry`]
-    /// `entries` times.
+    /// Begins the list of a document's entries in one index. The caller must then call
+    /// [`Self::entry`] `entries` times.
     pub fn index(&mut self, index: LocalIndexId, entries: usize) {
         put_varint(&mut self.out, index.index.0);
         put_varint(&mut self.out, u64::from(index.generation.0));
@@ -56,25 +58,25 @@ impl KeyVersionsWriter {
         put_bytes(&mut self.out, include);
     }
 
-    /// Appends a mutation that was read from another body, with all its indexes.
+    /// Appends a mutation that was read from other packed bytes, with its entries in all indexes.
     pub fn copy(&mut self, versions: &KeyVersions<'_>) {
         let KeyVersions { seqno_minus_base, kind, id, indexes, rest } = *versions;
         self.mutation(seqno_minus_base, kind, id, indexes);
         self.out.extend_from_slice(rest);
     }
 
-    /// Appends the state in one index that was read from another body, with its entries.
+    /// Appends the list of a document's entries in one index, as read from other packed bytes.
     pub fn copy_index(&mut self, keys: &IndexKeys<'_>) {
         self.index(keys.index, keys.entries);
         self.out.extend_from_slice(keys.rest);
     }
 
-    /// The number of bytes written so far.
+    /// Returns the number of bytes written so far.
     pub fn len(&self) -> usize {
         self.out.len()
     }
 
-    /// True if nothing was written.
+    /// Returns true if nothing was written.
     pub fn is_empty(&self) -> bool {
         self.out.is_empty()
     }
@@ -85,10 +87,10 @@ impl KeyVersionsWriter {
     }
 }
 
-/// One mutation of a packed body, borrowed from the body.
+/// One mutation in packed bytes, borrowed from them.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyVersions<'a> {
-    /// The seqno of the mutation minus the base seqno of the body.
+    /// The seqno of the mutation, minus the seqno at which the packed bytes begin.
     pub seqno_minus_base: u64,
     /// The kind of the mutation.
     pub kind: MutationKind,
@@ -98,12 +100,12 @@ pub struct KeyVersions<'a> {
     rest: &'a [u8],
 }
 
-/// The state of a document in one index.
+/// The list of a document's entries in one index.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexKeys<'a> {
     /// The index and its generation.
     pub index: LocalIndexId,
-    /// The number of entries; zero if the document is not in the index.
+    /// The number of entries; zero if the index has no entry for the document.
     pub entries: usize,
     rest: &'a [u8],
 }
@@ -119,14 +121,14 @@ pub struct EntryKeys<'a> {
     pub include: &'a [u8],
 }
 
-/// An iterator over packed key-versions, borrowed from the body. Each item is checked when it is
-/// reached, and the first error ends the iteration.
+/// A reader of packed key-versions, as an iterator over the mutations. Each mutation is checked
+/// when it is reached, and the first error ends the iteration.
 pub struct KeyVersionsReader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> KeyVersionsReader<'a> {
-    /// Returns a reader of a packed body.
+    /// Creates a reader of packed key-versions.
     pub fn new(body: &'a [u8]) -> Self {
         Self { rest: body }
     }
@@ -166,15 +168,15 @@ impl<'a> Iterator for KeyVersionsReader<'a> {
 }
 
 impl<'a> KeyVersions<'a> {
-    /// Returns the document's state in each index.
+    /// Returns the list of the document's entries in each index.
     pub fn indexes(&self) -> impl Iterator<Item = IndexKeys<'a>> + use<'a> {
         let mut rest = self.rest;
         (0..self.indexes).map_while(move |_| read_index(&mut rest).ok())
     }
 
-    /// Returns the document's state in each index, with the offset of the state in the mutation, in
-    /// bytes.
-    pub fn places(&self) -> impl Iterator<Item = (usize, IndexKeys<'a>)> + use<'a> {
+    /// Returns the list of the document's entries in each index, with the byte offset of the list
+    /// in the mutation.
+    pub fn indexes_with_offsets(&self) -> impl Iterator<Item = (usize, IndexKeys<'a>)> + use<'a> {
         let (begin, mut rest) = (self.rest.len(), self.rest);
         (0..self.indexes).map_while(move |_| {
             let place = begin - rest.len();
@@ -182,14 +184,14 @@ impl<'a> KeyVersions<'a> {
         })
     }
 
-    /// Returns the state at an offset; `None` if no state begins there.
-    pub fn state_at(&self, place: usize) -> Option<IndexKeys<'a>> {
+    /// Returns the list of entries at a byte offset; `None` if no list begins there.
+    pub fn entries_at(&self, place: usize) -> Option<IndexKeys<'a>> {
         read_index(&mut self.rest.get(place..)?).ok()
     }
 }
 
 impl<'a> IndexKeys<'a> {
-    /// Returns the entries of the document after the mutation.
+    /// Returns the entries that the document has in the index after the mutation.
     pub fn entries(&self) -> impl Iterator<Item = EntryKeys<'a>> + use<'a> {
         let mut rest = self.rest;
         (0..self.entries).map_while(move |_| read_entry(&mut rest).ok())
@@ -212,12 +214,13 @@ fn read_entry<'a>(rest: &mut &'a [u8]) -> Result<EntryKeys<'a>> {
     Ok(EntryKeys { slice, key: take_bytes(rest)?, include: take_bytes(rest)? })
 }
 
+/// Converts an integer to a smaller type; an error if it does not fit.
 fn narrow<T: TryFrom<u64>>(value: u64) -> Result<T> {
     T::try_from(value).map_err(|_| corrupt("a number out of range"))
 }
 
-/// Takes a count of items of at least one byte each. The count must be at most the number of
-/// remaining bytes, so that a damaged count cannot cause a large allocation.
+/// Reads a number of items, of which each takes at least one byte. Returns an error if it exceeds
+/// the number of remaining bytes, so that a damaged number cannot cause a large allocation.
 fn take_count(rest: &mut &[u8]) -> Result<usize> {
     let count = take_varint(rest)?;
     usize::try_from(count)
@@ -252,13 +255,13 @@ mod tests {
         let indexes: Vec<_> = read[0].indexes().collect();
         assert_eq!(indexes[0].entries().nth(1).unwrap().include, b"inc");
         assert_eq!((indexes[1].index, indexes[1].entries), (local(2, 7), 0));
-        for ((place, keys), same) in read[0].places().zip(&indexes) {
-            let again = read[0].state_at(place).unwrap();
+        for ((place, keys), same) in read[0].indexes_with_offsets().zip(&indexes) {
+            let again = read[0].entries_at(place).unwrap();
             assert_eq!((keys.index, again.index), (same.index, same.index));
             assert!(again.entries().eq(same.entries()) && keys.entries().eq(same.entries()));
         }
-        assert_eq!(read[0].places().count(), 2);
-        assert!(read[0].state_at(usize::MAX).is_none());
+        assert_eq!(read[0].indexes_with_offsets().count(), 2);
+        assert!(read[0].entries_at(usize::MAX).is_none());
         assert_eq!((read[1].kind, read[1].indexes().count()), (MutationKind::Deletion, 0));
         for cut in 1..body.len() {
             let whole = KeyVersionsReader::new(&body[..cut]).all(|item| item.is_ok());

@@ -1,11 +1,11 @@
-//! The messages that carry key-versions, in maintenance streams and in backfills.
+//! The messages of maintenance streams and of backfills, which carry key-versions.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::bodies::TransactionBodies;
+use super::bodies::UncommittedChanges;
 use super::commit_marker::CommitMarker;
 use crate::model::assignment::VbucketSet;
 use crate::model::cut::{Cut, EpochMark, Position};
@@ -15,9 +15,9 @@ use crate::model::ids::{
 };
 use crate::model::index::IndexInfo;
 
-/// The default limit of frames beyond the newest stability timestamp that a stream has sent, in
-/// bytes. A tick of 20 ms at full speed is below 1 MiB, so a stream continues if the coordinator is
-/// late by a few ticks.
+/// The default limit, in bytes, of the frames that a stream may send beyond the newest stability
+/// timestamp that it has sent. The frames of a tick of 20 ms at full speed take less than 1 MiB,
+/// so a stream continues if the coordinator is late by a few ticks.
 pub const FRAMES_AHEAD_BYTES_MAX: usize = 8 << 20;
 
 /// The key-versions of a range of one vbucket's mutations, for one node.
@@ -25,9 +25,10 @@ pub const FRAMES_AHEAD_BYTES_MAX: usize = 8 << 20;
 pub struct Frame {
     /// The vbucket of the frame.
     pub vbucket: VbucketId,
-    /// The branch of the frame's last seqno.
+    /// The branch of history of the frame's last seqno.
     pub vbuuid: Vbuuid,
-    /// The seqno before the first mutation; must equal the node's watermark.
+    /// The seqno before the first mutation. Must equal the node's watermark, the last seqno that
+    /// the node has received.
     pub from: Seqno,
     /// The last seqno of the frame, which becomes the node's watermark.
     pub to: Seqno,
@@ -42,92 +43,92 @@ pub struct SubscribeRequest {
     pub node: NodeId,
     /// The bucket of the stream.
     pub bucket: BucketId,
-    /// The node's watermarks, from which the stream continues. `None` if the node has no data of
-    /// the bucket: the stream then begins at the source's present end.
+    /// The node's watermarks, after which the stream continues. `None` if the node has no data of
+    /// the bucket; the stream then begins at the source's present end.
     pub from: Option<Cut>,
     /// The newest epoch that the node has applied; the stream carries newer epochs.
     pub last_epoch: crate::model::ids::Epoch,
 }
 
-/// A message of a maintenance stream, or of the catch-up stream with which it begins.
+/// A message of a maintenance stream, including its beginning from the change log (catch-up).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum StreamMessage {
-    /// The stream begins here, with the indexes that the catalog places on the node and that are in
+    /// The beginning of the stream. Names the indexes that the catalog places on the node, in
     /// state `backfill` or `maintenance`.
     Begin {
-        /// The position in each vbucket at which the frames begin.
+        /// The position of each vbucket after which its frames begin.
         at: Cut,
-        /// The indexes for which the frames contain entries.
+        /// The indexes whose entries the frames contain.
         indexes: Vec<Arc<IndexInfo>>,
-        /// The vbuckets of the stream, as if there were a STREAM_BEGIN for each.
+        /// The vbuckets that the stream carries from its beginning.
         vbuckets: VbucketSet,
     },
-    /// STREAM_BEGIN: one more vbucket, which was handed over to the stream's projector, joins the
-    /// stream.
+    /// STREAM_BEGIN: the stream carries one more vbucket, which was handed over to its projector.
     StreamBegin {
         /// The vbucket that begins.
         vbucket: VbucketId,
-        /// The position at which its frames begin.
+        /// The position after which the vbucket's frames begin.
         at: Position,
     },
-    /// STREAM_END: a vbucket leaves the stream, because the projector has sent it completely and
-    /// has handed it over.
+    /// STREAM_END: the stream carries a vbucket no longer. The projector has handed the vbucket
+    /// over, and has sent it completely.
     StreamEnd {
         /// The vbucket that ends.
         vbucket: VbucketId,
-        /// The position at which its frames end.
+        /// The position at which the vbucket's frames end.
         at: Position,
     },
-    /// The failover logs of the source, sent after `Begin` and when a branch begins. All positions
-    /// of the stream are on these branches: the stream ends when the source loses a piece of its
-    /// history.
+    /// The failover logs of the source, sent after `Begin` and when a branch begins. All
+    /// positions of the stream are on these branches: if the source loses a part of its history,
+    /// the stream ends.
     History(Arc<FailoverLogs>),
-    /// From here on the frames contain the entries of one more index, or of a new topology of an
-    /// index.
+    /// A change of the frames: from now on they contain the entries of one more index, or of an
+    /// index's new topology.
     IndexJoin {
-        /// The index that joins.
+        /// The index whose entries follow.
         index: Arc<IndexInfo>,
-        /// The end of the last frame without the index, in each vbucket.
+        /// The position of each vbucket after its last frame without the index.
         at: Cut,
     },
-    /// From here on the frames contain no entries of a generation of an index, which was dropped or
-    /// has left the node.
+    /// A change of the frames: from now on they contain no entries of this generation of an
+    /// index, which was dropped or has left the node.
     IndexLeave {
         /// The index and its generation.
         index: LocalIndexId,
     },
     /// Frames, in the order of their seqnos within each vbucket.
     Frames(Vec<Frame>),
-    /// A stability timestamp, sent before or after the frames that it covers. The newest known one
-    /// follows soon after `Begin`, even on an idle bucket. A sender limits the bytes of frames
-    /// beyond the newest timestamp that it has sent, and so bounds the memory of the receiver,
-    /// which collects frames until it knows their cut.
+    /// A stability timestamp, sent before or after the frames that it covers. The newest known
+    /// one follows soon after `Begin`, even if the bucket is idle. A receiver collects frames
+    /// until it knows the cut that covers them. To bound its memory, a sender limits the bytes of
+    /// frames beyond the newest timestamp that it has sent.
     Epoch(EpochMark),
-    /// Changes of open transactions, which no seqno, frame or epoch covers; a node keeps them until
-    /// the transaction ends. A stream that begins, or that gets another index, sends the changes of
-    /// every open transaction again.
-    Bodies(Vec<TransactionBodies>),
-    /// A transaction was rolled back to an earlier place: its changes after this place are removed.
+    /// Uncommitted changes of open transactions, which no seqno, frame or epoch covers. A node
+    /// keeps them until the transaction ends. A stream that begins, or that gets another index,
+    /// sends the changes of every open transaction again.
+    Bodies(Vec<UncommittedChanges>),
+    /// A rollback of a transaction to an earlier place: the node removes the changes after this
+    /// place.
     TransactionBack {
         /// The id of the transaction.
         transaction: TransactionId,
         /// The place to which the transaction was rolled back.
         to: TransactionPlace,
     },
-    /// The commit of a large transaction has begun. This stream has sent all its changes as bodies,
-    /// so a node may prepare its rows; a [`StreamMessage::Committed`] follows soon, or never if the
-    /// commit fails.
+    /// The beginning of the commit of a large transaction, all of whose changes this stream has
+    /// sent. A node may prepare its rows now. A [`StreamMessage::Committed`] follows soon, or
+    /// never if the commit fails.
     Committing {
         /// The id of the transaction.
         transaction: TransactionId,
         /// The place of the transaction's last change.
         place: TransactionPlace,
     },
-    /// A large transaction was committed, and this stream has sent all of its changes as bodies.
-    /// The following frames cover its mutations without containing them.
+    /// The commit of a large transaction, all of whose changes this stream has sent. The
+    /// following frames cover its mutations without containing them.
     Committed(CommitMarker),
-    /// These transactions have ended, by a commit or a rollback. The changes of a commit are in the
-    /// frames, or in the commit's marker.
+    /// The end of transactions, by a commit or a rollback. The changes of a commit are in the
+    /// frames, or were announced by its marker.
     TransactionsEnded(Vec<TransactionId>),
 }
 
@@ -139,14 +140,14 @@ const POSITION_BYTES: usize = 16;
 const INDEX_BYTES: usize = 2 << 10;
 
 impl Frame {
-    /// The approximate size in memory, in bytes.
+    /// Returns the approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.body.len() + FRAME_BYTES
     }
 }
 
 impl StreamMessage {
-    /// The approximate size in memory, in bytes.
+    /// Returns the approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let cut = |cut: &Cut| POSITION_BYTES * usize::from(cut.vbuckets());
         match self {
@@ -155,7 +156,7 @@ impl StreamMessage {
             Self::Frames(frames) => frames.iter().map(Frame::bytes).sum(),
             Self::Epoch(mark) => cut(&mark.cut),
             Self::History(logs) => logs.iter().map(|(_, b)| (1 + b.len()) * POSITION_BYTES).sum(),
-            Self::Bodies(bodies) => bodies.iter().map(TransactionBodies::bytes).sum(),
+            Self::Bodies(bodies) => bodies.iter().map(UncommittedChanges::bytes).sum(),
             Self::Committed(marker) => marker.bytes(),
             Self::TransactionsEnded(ended) => size_of_val(&ended[..]),
             Self::IndexLeave { .. }
@@ -168,7 +169,7 @@ impl StreamMessage {
 }
 
 impl BackfillMessage {
-    /// The approximate size in memory, in bytes.
+    /// Returns the approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Begin { cut } => POSITION_BYTES * usize::from(cut.vbuckets()),
@@ -185,7 +186,8 @@ pub struct BackfillRequest {
     pub node: NodeId,
     /// The index and its generation.
     pub index: LocalIndexId,
-    /// The minimum revision of the index's record: an older record may lack slices of the node.
+    /// The minimum revision of the index's record at the projector: in an older record, slices of
+    /// the node may be missing.
     pub revision: u64,
     /// The vbuckets of the snapshot; `None` for all, if one projector owns all of them.
     pub vbuckets: Option<VbucketSet>,
@@ -194,25 +196,25 @@ pub struct BackfillRequest {
 /// A message of a backfill stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BackfillMessage {
-    /// The stream begins here. The positions of the cut are durable, so that a later epoch will
-    /// cover them, and they cover the position at which the index joined the node's maintenance
-    /// stream.
+    /// The beginning of the stream. The positions of the cut are durable, so that a later epoch
+    /// will cover them. They are not before the position at which the index joined the node's
+    /// maintenance stream.
     Begin {
         /// The cut of the snapshot.
         cut: Cut,
     },
-    /// Packed key-versions of some documents, each with the seqno of its last change (the base is
-    /// zero). A snapshot for the comparison with a copy has its documents in the order of their
+    /// Packed key-versions of some documents, each with the seqno of its last change (relative to
+    /// zero). If a copy is compared with the snapshot, the documents are in the order of their
     /// ids, over all messages.
     Documents(Bytes),
-    /// The progress in the snapshot.
+    /// The progress of the stream.
     Progress {
         /// The number of documents read up to now.
         read: u64,
-        /// The approximate number of documents in the snapshot; a replaced document may count
-        /// twice.
+        /// The approximate number of documents in the snapshot. A document that is replaced
+        /// meanwhile may count twice.
         of: u64,
     },
-    /// All documents have been sent.
+    /// The end: all documents have been sent.
     End,
 }

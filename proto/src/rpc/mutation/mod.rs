@@ -1,13 +1,16 @@
-//! Key-versions, the index entries that a projector derives from mutations, and the streams that carry them.
+//! Key-versions and the streams that carry them. A *key-version* is the list of index entries
+//! that a projector derives from a mutation.
 //!
-//! A *frame* covers the range `(vbucket, vbuuid, from-exclusive, to-inclusive]` and contains the key-versions of these
-//! mutations for one node. An empty frame covers its range too, so a stream is gap-free by construction (I2). For each
-//! mutation that concerns the node, a frame states for each index which entries the document has *from now on*. A
-//! document that is left out of an index has an empty state, which is sent too. Applying the same key-versions twice
-//! therefore changes nothing, and between two epochs only the last state of a document matters.
+//! A *frame* covers a range of mutations `(vbucket, vbuuid, from-exclusive, to-inclusive]`, and
+//! contains their key-versions for one node. A frame without key-versions covers its range too,
+//! so a stream has no gaps by construction (I2). For each mutation that concerns the node, a
+//! frame lists for each index which entries the document has *from now on*. If the document is
+//! left out of an index, an empty list is sent. Applying the same key-versions twice therefore
+//! changes nothing, and between two epochs only the last key-version of a document matters.
 //!
-//! Key-versions are packed into one buffer, which is sent over the network into the indexer's commit log and queues, and is read in place.
-//! The format, version 1, with integers as LEB128:
+//! Key-versions are packed into one buffer. It is sent over the network, is written to the
+//! indexer's commit log and queues, and is read in place. The format, version 1, with integers as
+//! LEB128:
 //!
 //! ```text
 //! mutation := seqno-minus-base  kind:u8  len(id) id  indexes  index*
@@ -20,7 +23,7 @@ mod commit_marker;
 mod key_versions;
 mod messages;
 
-pub use bodies::{BodiesDigest, TransactionBodies};
+pub use bodies::{ChangesDigest, UncommittedChanges};
 pub use commit_marker::{CommitMarker, CommitRange};
 pub use key_versions::{
     EntryKeys, IndexKeys, KeyVersions, KeyVersionsReader, KeyVersionsWriter, MutationKind,

@@ -6,14 +6,14 @@ use crate::value::tree::{MAX_DEPTH, Object, Value};
 use crate::{Error, ErrorCode, Result};
 
 impl Value {
-    /// Parses one JSON document. Errors: `InvalidText` with line and column, or `OverLimit` for
-    /// nesting deeper than [`MAX_DEPTH`].
+    /// Parses one JSON document. Returns `InvalidText` with line and column for invalid JSON, and
+    /// `OverLimit` for nesting deeper than [`MAX_DEPTH`].
     pub fn parse_json(bytes: &[u8]) -> Result<Self> {
         parse(bytes)
     }
 }
 
-/// Parses one document; an error if other text than white space follows.
+/// Parses one document. Returns an error if anything but white space follows the document.
 fn parse(bytes: &[u8]) -> Result<Value> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
@@ -55,7 +55,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Consumes the next byte if it is `byte`; returns true if it was.
+    /// Consumes the next byte if it equals `byte`. Returns true if it was consumed.
     fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
@@ -187,8 +187,8 @@ impl Parser<'_> {
         Ok(escaped)
     }
 
-    /// Parses `u` and four hexadecimal digits, and a second escape if the first is the first half
-    /// of a surrogate pair.
+    /// Parses `u` and four hexadecimal digits. If they are the first half of a surrogate pair,
+    /// also parses a second escape.
     fn unicode_escape(&mut self) -> Result<char> {
         let first = self.unit()?;
         let code = if (0xD800..0xDC00).contains(&first) && self.take(b'\\') {

@@ -1,4 +1,4 @@
-//! The JSON writer, which writes the canonical spelling of a value.
+//! The JSON writer, which writes each value in its canonical form.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -35,7 +35,7 @@ pub fn text(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// A writer of text into a vector of bytes.
+/// A writer that appends text to a vector of bytes.
 struct Utf8<'a>(&'a mut Vec<u8>);
 
 impl Write for Utf8<'_> {

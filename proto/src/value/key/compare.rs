@@ -1,11 +1,11 @@
-//! Comparison of encoded parts with constants, without decoding.
+//! Comparison of encoded key parts with constants, without decoding the parts.
 //!
-//! The bytes of a part order as its values do, and no part is a prefix of another. So the first byte that
-//! differs from a constant's bytes lies within the part: a part need not be extracted from its entry, and the bytes
-//! that follow it never decide. A DESC part is compared with the inverted bytes of the constant, and
-//! the order is reversed.
+//! The encoded bytes are in the order of the values, and no encoded part is a prefix of another.
+//! So the first byte that differs from the constant's bytes lies within the part. The part need
+//! not be extracted from its entry, because the bytes after it have no influence. A DESC part is
+//! compared with the inverted bytes of the constant, and the order is reversed.
 //!
-//! Bytes that begin with no tag count as MISSING.
+//! Bytes that do not begin with a valid tag count as MISSING.
 
 use std::cmp::Ordering;
 
@@ -15,7 +15,7 @@ use super::reader::{
 };
 use crate::value::tree::Value;
 
-/// A constant in the encoding of the key parts with which it is compared.
+/// A constant, encoded like the key parts with which it is compared.
 #[derive(Clone, Debug)]
 pub struct EncodedConstant {
     bytes: Box<[u8]>,
@@ -24,7 +24,7 @@ pub struct EncodedConstant {
 }
 
 impl EncodedConstant {
-    /// Encodes a constant for ascending or descending parts.
+    /// Encodes a constant for the comparison with ascending or descending parts.
     pub fn new(value: &Value, descending: bool) -> Self {
         let mut bytes = Vec::new();
         encode_part(value, descending, &mut bytes);
@@ -35,24 +35,26 @@ impl EncodedConstant {
         }
     }
 
-    /// The rank of the constant's type ([`Value::type_rank`]).
+    /// Returns the rank of the constant's type ([`Value::type_rank`]).
     pub fn type_rank(&self) -> u8 {
         self.type_rank
     }
 
-    /// The length of the encoded constant in bytes, which is the maximum that a comparison reads.
+    /// Returns the length of the encoded constant in bytes. A comparison reads at most so many
+    /// bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Compares the value of the part at the beginning of `bytes` with the constant, across types.
+    /// Compares the key part at the beginning of `bytes` with the constant. The types may differ.
     pub fn order_of(&self, bytes: &[u8]) -> Ordering {
         let order = bytes[..self.bytes.len().min(bytes.len())].cmp(&self.bytes);
         if self.is_inverted { order.reverse() } else { order }
     }
 }
 
-/// Returns the rank of the type ([`Value::type_rank`]) of the part at the beginning of `bytes`.
+/// Returns the rank of the type ([`Value::type_rank`]) of the key part at the beginning of
+/// `bytes`.
 pub fn part_type_rank(bytes: &[u8], descending: bool) -> u8 {
     match tag(bytes, descending) {
         NULL => 1,
@@ -65,7 +67,8 @@ pub fn part_type_rank(bytes: &[u8], descending: bool) -> u8 {
     }
 }
 
-/// Returns the boolean at the beginning of `bytes`; `None` if the part has another type.
+/// Returns the boolean that is the key part at the beginning of `bytes`; `None` if the part has
+/// another type.
 pub fn part_as_bool(bytes: &[u8], descending: bool) -> Option<bool> {
     match tag(bytes, descending) {
         FALSE => Some(false),

@@ -1,10 +1,10 @@
-//! The leading parts of entries, which are a row of DISTINCT.
+//! The leading key parts of an entry, by which DISTINCT compares rows.
 
 use super::part::skip_part;
 use super::reader::{MISSING, NULL, mask};
 use crate::Result;
 
-/// The leading parts of an entry.
+/// The leading key parts of an entry, as encoded bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct LeadingParts<'a> {
     bytes: &'a [u8],
@@ -14,8 +14,8 @@ pub struct LeadingParts<'a> {
 }
 
 impl<'a> LeadingParts<'a> {
-    /// Returns the first parts of an entry, one for each direction; an error if a part is
-    /// unreadable.
+    /// Returns the leading parts of an entry, as many as there are directions in `descending`.
+    /// Returns an error if a part is unreadable.
     #[inline]
     pub fn of(entry: &'a [u8], descending: impl IntoIterator<Item = bool>) -> Result<Self> {
         let (mut len, mut last, mut is_last_descending) = (0, 0, false);
@@ -26,15 +26,16 @@ impl<'a> LeadingParts<'a> {
         Ok(Self { bytes: &entry[..len], last, is_last_descending })
     }
 
-    /// The bytes of the leading parts.
+    /// Returns the bytes of the leading parts.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// True if SQL shows these parts and those of the previous row alike: they are equal, except
-    /// that the last may be MISSING in one and NULL in the other. No value lies between the two.
+    /// Returns true if SQL shows these parts and those of the previous row (`before`) as equal.
+    /// They are equal, or differ only in the last part, which is MISSING in one and NULL in the
+    /// other. In the order of entries, no other value lies between MISSING and NULL.
     #[inline]
-    pub fn read_like(&self, before: &[u8]) -> bool {
+    pub fn looks_equal_to(&self, before: &[u8]) -> bool {
         if self.bytes == before {
             return true;
         }
@@ -50,9 +51,14 @@ impl<'a> LeadingParts<'a> {
     }
 }
 
-/// Returns an entry's bytes with NULL in place of MISSING in `parts`, which are ascending. In the
-/// order of these bytes, rows that differ only there are adjacent.
-pub fn missing_as_null(entry: &[u8], descending: &[bool], parts: &[u16]) -> Result<Vec<u8>> {
+/// Returns an entry's bytes in which NULL replaces MISSING in the key parts with the numbers
+/// `parts`, which are ascending. By these bytes, rows that differ only in NULL and MISSING are
+/// adjacent.
+pub fn replace_missing_by_null(
+    entry: &[u8],
+    descending: &[bool],
+    parts: &[u16],
+) -> Result<Vec<u8>> {
     let (mut read, mut at) = (entry.to_vec(), 0);
     let last = parts.last().map_or(0, |last| usize::from(*last) + 1);
     for (n, descending) in descending.iter().enumerate().take(last) {
@@ -94,7 +100,7 @@ mod tests {
                 assert_eq!(parts.bytes(), bytes);
                 let both_absent = one[1].is_absent() && other[1].is_absent();
                 let alike = one[0] == other[0] && (one[1] == other[1] || both_absent);
-                assert_eq!(parts.read_like(&before), alike, "{one:?} {other:?}");
+                assert_eq!(parts.looks_equal_to(&before), alike, "{one:?} {other:?}");
             }
         }
     }
@@ -108,7 +114,8 @@ mod tests {
             [&entry[..], b"id"].concat()
         };
         let read = |values, parts: &[u16]| {
-            missing_as_null(&entry(values), &[false, true, false], parts).expect("well formed")
+            replace_missing_by_null(&entry(values), &[false, true, false], parts)
+                .expect("well formed")
         };
         let all = || [Value::Missing, Value::Missing, Value::Missing];
         assert_eq!(read(all(), &[]), entry(all()));

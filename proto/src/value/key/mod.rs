@@ -1,7 +1,8 @@
-//! The order-preserving encoding of values and composite keys: `memcmp` order of the bytes is the
-//! order of [`compare`](crate::value::tree::compare), part by part, and the bytes decode to the value again.
+//! The order-preserving encoding of values and composite keys. Comparing the encoded bytes
+//! (`memcmp`) gives the order of [`compare`](crate::value::tree::compare), key part by key part.
+//! The bytes can be decoded to the value again.
 //!
-//! **A part** is a tag and what the type needs:
+//! **A key part** is encoded as a tag, and then as the type needs:
 //!
 //! | tag | value | then |
 //! |---|---|---|
@@ -17,17 +18,19 @@
 //! | 50 | array | its elements as parts, and 00 |
 //! | 60 | object | number of fields (4 bytes), then name (as a string without tag) and value of each |
 //!
-//! A *magnitude* is the whole part in as few bytes as hold it, big-endian; where that is under 8 bytes
-//! there may be a fraction, so 00 follows, or 01 and the fraction's first 56 bits: a double at or
-//! above 1 has 52 bits after the point at most. Integers and doubles so interleave exactly. A *double* is stored as its
-//! IEEE 754 bits, big-endian, whose order is that of non-negative doubles.
+//! A *magnitude* is the whole part in as few bytes as possible, big-endian. If the whole part
+//! takes less than 8 bytes, there may be a fraction: 00 follows if there is none, otherwise 01
+//! and the first 56 bits of the fraction. A double of at least 1 has at most 52 bits after the
+//! point. Integers and doubles are so ordered exactly. A *double* is stored as its IEEE 754 bits,
+//! big-endian, whose order is that of non-negative doubles.
 //!
-//! In strings 00 is escaped as 01 01, and 01 as 01 02, so that the one byte 00 ends a string and a
-//! shorter string sorts before its continuations. Tags are above 00, so an array sorts likewise.
+//! In strings 00 is escaped as 01 01, and 01 as 01 02. So the single byte 00 ends a string, and a
+//! shorter string sorts before its continuations. Tags are above 00, so the same holds for
+//! arrays.
 //!
-//! No encoding of a part is a prefix of another's, so parts concatenate, and a DESC part is the same
-//! bytes inverted. **An entry** is the parts of its key followed by the raw bytes of the document's id,
-//! which as the last needs no end.
+//! No encoded part is a prefix of another one, so parts can be concatenated. The bytes of a DESC
+//! part are those of an ascending part, inverted. **An entry** is the parts of its key followed
+//! by the raw bytes of the document's id, which needs no end mark because it is last.
 
 mod compare;
 mod leading;
@@ -37,10 +40,10 @@ mod reader;
 mod text;
 
 pub use compare::{EncodedConstant, part_as_bool, part_type_rank};
-pub use leading::{LeadingParts, missing_as_null};
+pub use leading::{LeadingParts, replace_missing_by_null};
 pub use number::leading_int;
 pub use part::{
     ID_BYTES_MAX, KEY_BYTES_MAX, check_id, decode_part, encode_entry, encode_part, id_offset,
-    skip_part, successor, values_known,
+    range_of_present_values, skip_part, successor,
 };
 pub use text::{write_number, write_part_text};

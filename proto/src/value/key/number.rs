@@ -1,4 +1,5 @@
-//! Encoding of numbers in keys: whole parts, fractions and doubles, in the format of the head of `key`.
+//! The encoding of numbers in keys: whole parts, fractions and doubles. The documentation of the
+//! module `key` describes the format.
 
 use super::reader::{NUMBER_FIRST, NUMBER_LAST, Reader, ZERO, corrupt, mask};
 use crate::Result;
@@ -9,7 +10,7 @@ const NEGATIVE_TINY: u8 = ZERO - 1;
 const POSITIVE_TINY: u8 = ZERO + 1;
 const POSITIVE_HUGE: u8 = NUMBER_LAST;
 
-/// 2^56: fractions are stored as multiples of 1 / 2^56.
+/// The number 2^56: fractions are stored as multiples of 1 / 2^56.
 const FRACTION_UNITS: f64 = 72_057_594_037_927_936.0;
 const FRACTION_BYTES: usize = 7;
 
@@ -88,8 +89,8 @@ pub(super) fn decode(tag: u8, reader: &mut Reader<'_>) -> Result<Number> {
     decoded?.ok_or_else(|| corrupt("a number is not in its one form"))
 }
 
-/// Decodes a number whose tag is mapped to a positive one; `None` for bytes that the encoder never
-/// writes.
+/// Decodes a number from its tag, which the caller has mapped to that of the positive number.
+/// Returns `None` for bytes that the encoder never writes.
 #[inline]
 fn decode_positive(tag: u8, negative: bool, reader: &mut Reader<'_>) -> Result<Option<Number>> {
     if tag == POSITIVE_TINY || tag == POSITIVE_HUGE {
@@ -122,15 +123,15 @@ fn decode_positive(tag: u8, negative: bool, reader: &mut Reader<'_>) -> Result<O
     Ok(if exact { signed_float(f, negative) } else { None })
 }
 
-/// Returns the double with its sign; `None` if the encoder writes this number as an integer.
+/// Returns the double with its sign; `None` if the encoder would write this number as an integer.
 fn signed_float(f: f64, negative: bool) -> Option<Number> {
     let number = Number::from_double(if negative { -f } else { f });
     number.filter(|number| matches!(number, Number::Float(_)))
 }
 
-/// Reads the integer at the front of `bytes` with one load and returns it with the length of its
-/// part in bytes. `None` for other values, for 0, for integers of more than seven bytes, and near
-/// the end of `bytes`: for these the caller uses the decoder.
+/// Decodes the integer at the front of `bytes` with one load. Returns it with the number of bytes
+/// that it takes. Returns `None` for other values, for 0, for integers of more than seven bytes,
+/// and near the end of `bytes`; the caller then uses the decoder.
 #[inline]
 pub fn leading_int(bytes: &[u8], descending: bool) -> Option<(i64, usize)> {
     let (tag, rest) = bytes.split_first()?;

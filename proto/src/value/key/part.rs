@@ -1,4 +1,4 @@
-//! Encoder and decoder of key parts and entries.
+//! The encoder and the decoder of key parts and of entries.
 
 use super::number;
 use super::reader::{
@@ -9,8 +9,8 @@ use crate::plant::{self, Plant};
 use crate::value::tree::{MAX_DEPTH, Object, Value};
 use crate::{Error, ErrorCode, Result};
 
-/// The maximum size of all key parts of an entry together, in bytes. Any entry then fits a block of
-/// a fragment (about 4 KB).
+/// The maximum size of all key parts of an entry together, in bytes. With this limit, any entry
+/// fits into a block of a fragment (about 4 KB).
 pub const KEY_BYTES_MAX: usize = 4096;
 
 /// The maximum length of a document's id, in bytes. Couchbase (and memcached before it) allow 250
@@ -28,8 +28,8 @@ pub fn encode_part(value: &Value, descending: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends an entry: the key parts, each in its direction, then the document's id. Parts without a
-/// direction are ascending. Fails with `OverLimit` if the key or the id is too long; `out` is then
+/// Appends an entry: the key parts, each in its direction, then the document's id. Parts without
+/// a direction are ascending. Returns `OverLimit` if the key or the id is too long; `out` is then
 /// unchanged.
 pub fn encode_entry<'a>(
     parts: impl IntoIterator<Item = &'a Value>,
@@ -56,7 +56,7 @@ pub fn encode_entry<'a>(
     Ok(())
 }
 
-/// Checks a document's id. Fails with `OverLimit` if it is too long, with `InvalidText` if it is
+/// Checks a document's id. Returns `OverLimit` if it is too long, and `InvalidText` if it is
 /// empty.
 pub fn check_id(id: &str) -> Result<()> {
     if id.is_empty() {
@@ -72,9 +72,9 @@ pub fn check_id(id: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the range of the encoded parts that are neither MISSING nor NULL: the inclusive lower
-/// bound and the exclusive upper bound (`None` for no bound).
-pub fn values_known(descending: bool) -> (Vec<u8>, Option<Vec<u8>>) {
+/// Returns the range of encoded parts that are neither MISSING nor NULL: the inclusive lower
+/// bound, and the exclusive upper bound (`None` for no bound).
+pub fn range_of_present_values(descending: bool) -> (Vec<u8>, Option<Vec<u8>>) {
     let first = NULL + 1;
     match descending {
         true => (Vec::new(), Some(vec![!NULL])),
@@ -82,7 +82,8 @@ pub fn values_known(descending: bool) -> (Vec<u8>, Option<Vec<u8>>) {
     }
 }
 
-/// Returns the offset of the document's id in an entry whose key has these directions.
+/// Returns the byte offset of the document's id in an entry. `descending` has the direction of
+/// each key part.
 pub fn id_offset(entry: &[u8], descending: &[bool]) -> Result<usize> {
     let mut at = 0;
     for &descending in descending {
@@ -110,8 +111,8 @@ pub fn skip_part(bytes: &[u8], descending: bool) -> Result<usize> {
     Ok(reader.at)
 }
 
-/// Returns the smallest byte string that is greater than all strings with this prefix; `None` if there is none, for
-/// example for the empty prefix.
+/// Returns the smallest byte string that is greater than all strings with this prefix. Returns
+/// `None` if there is none, as for the empty prefix.
 pub fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
     let mut out = prefix[..=last].to_vec();
@@ -215,8 +216,8 @@ fn skip(reader: &mut Reader<'_>, depth: usize) -> Result<()> {
     }
 }
 
-/// Checks the depth of a recursion. Documents are limited to this depth, so a deeper key is corrupt
-/// and would overflow the stack.
+/// Checks the depth of a recursion. Documents are limited to this depth. So a deeper key is
+/// corrupt, and would overflow the stack.
 fn check_depth(depth: usize) -> Result<()> {
     if depth == MAX_DEPTH { Err(corrupt("it nests too deep")) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! The tags of encoded key parts, and the reader that the decoders use.
+//! The tags of encoded key parts, and the byte reader of the decoders.
 
 use crate::plant::{self, Plant};
 use crate::{Error, ErrorCode, Result};
@@ -23,8 +23,8 @@ pub(super) fn corrupt(what: &str) -> Error {
     Error::new(ErrorCode::Corrupt, format!("a key does not decode: {what}"))
 }
 
-/// Returns the mask to combine with each byte of a part by exclusive or: it inverts descending
-/// parts.
+/// Returns the byte with which each byte of a part is combined by exclusive or, which inverts the
+/// bytes of a descending part.
 pub(super) fn mask(descending: bool) -> u8 {
     let is_inverted = descending && !plant::is(Plant::DescendingIgnored);
     if is_inverted { 0xff } else { 0 }
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Takes `count` bytes (at most 8) as a big-endian number.
+    /// Reads `count` bytes (at most 8) as a big-endian number.
     #[inline]
     pub fn big_endian(&mut self, count: usize) -> Result<u64> {
         if count > 0
@@ -86,7 +86,8 @@ impl<'a> Reader<'a> {
         Ok(n)
     }
 
-    /// Takes the bytes before the next end, still escaped and masked, and skips the end.
+    /// Reads the bytes before the next end byte, without undoing escapes and inversion, and skips
+    /// the end byte.
     #[inline]
     pub fn until_end(&mut self) -> Result<&'a [u8]> {
         let rest = self.rest();
@@ -97,7 +98,7 @@ impl<'a> Reader<'a> {
         Ok(&rest[..length])
     }
 
-    /// Takes a string and its end, and appends the string without escapes to `out`.
+    /// Reads a string with its end byte, and appends it to `out` without escapes.
     pub fn string(&mut self, out: &mut Vec<u8>) -> Result<()> {
         let mut rest = self.until_end()?;
         let start = out.len();

@@ -1,4 +1,5 @@
-//! Formats key parts as SQL text for the rows of a scan, without building a value in between.
+//! Formats encoded key parts as SQL text, for the rows of a scan, without building a value in
+//! between.
 
 use std::io::Write;
 
@@ -8,9 +9,9 @@ use super::reader::{FALSE, MISSING, NULL, NUMBER_FIRST, NUMBER_LAST, Reader, STR
 use crate::Result;
 use crate::value::number::Number;
 
-/// Removes one part from the front of `bytes` and appends its SQL text: strings without quotes,
-/// other values as JSON. Returns false and appends nothing for NULL and MISSING. Only arrays and
-/// objects need an allocation.
+/// Removes one key part from the front of `bytes` and appends its SQL text: a string without
+/// quotes, any other value as JSON. For NULL and MISSING, returns false and appends nothing. Only
+/// arrays and objects need an allocation.
 ///
 /// Strings are not checked for UTF-8 again, since keys are made from checked strings.
 pub fn write_part_text(bytes: &mut &[u8], descending: bool, out: &mut Vec<u8>) -> Result<bool> {

@@ -1,4 +1,4 @@
-//! The implementation of a cluster's calls: each is sent to the service that answers it.
+//! The implementation of the trait `Cluster`: each call is sent to the service that answers it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use proto::{Error, Result};
 use router::Knowledge;
 use tokio::time::{Instant, timeout};
 
-use super::reads::{Batches, Pin};
+use super::reads::{CountedBatches, RouterPin};
 use super::{CATALOG_BEHIND, ClusterBackend};
 use crate::access::{BatchSource, BucketTransaction, Cluster, EpochPin, TransactionView};
 use crate::audit::Attempt;
@@ -34,7 +34,7 @@ use crate::backend::build_wait;
 use crate::backend::drain_wait;
 use crate::backend::transactions::{ClusterTransaction, find_commit, open_transactions};
 
-/// The pause before a lagging member is called again.
+/// The pause before a coordinator that lags is called again.
 const BEHIND_PAUSE: Duration = Duration::from_millis(20);
 /// The time limit for the leader's status; after that, the answer of another member is returned.
 const LEADER_STATUS_WAIT: Duration = Duration::from_secs(2);
@@ -69,7 +69,7 @@ impl Cluster for ClusterBackend {
     }
 
     fn users(&self) -> Arc<Users> {
-        self.users.now()
+        self.users.current()
     }
 
     async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()> {
@@ -94,7 +94,7 @@ impl Cluster for ClusterBackend {
         }
         attempt.begin().await?;
         let plan = self.coordinator().rebalance(request).await?;
-        attempt.made();
+        attempt.note_change_made();
         Ok(plan)
     }
 
@@ -105,13 +105,13 @@ impl Cluster for ClusterBackend {
     ) -> Result<CoordinatorChanged> {
         attempt.begin().await?;
         let changed = self.coordinator().change_members(change).await?;
-        attempt.made();
+        attempt.note_change_made();
         self.wait_cas(changed.catalog_cas).await;
         Ok(changed)
     }
 
-    /// Returns the status from the leader, because the other members receive no reports of the
-    /// nodes; from another member if the leader does not answer.
+    /// Returns the status from the leading coordinator, because only the leader receives reports
+    /// of the nodes. If the leader does not answer, returns the status from another coordinator.
     async fn status(&self) -> Result<CoordinatorStatus> {
         let status = self.coordinator().status().await?;
         let leader = status.leader.filter(|leader| *leader != status.node);
@@ -129,7 +129,7 @@ impl Cluster for ClusterBackend {
             let request = request.clone();
             async move { source.write(request).await }
         };
-        self.calls.counted(self.calls.write_to(bucket, write)).await
+        self.calls.count_write(self.calls.write_to(bucket, write)).await
     }
 
     async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
@@ -137,7 +137,7 @@ impl Cluster for ClusterBackend {
     }
 
     fn note_error(&self, sqlstate: &'static str) {
-        self.calls.counters.failed(sqlstate);
+        self.calls.counters.count_error(sqlstate);
     }
 
     async fn pin(
@@ -146,11 +146,11 @@ impl Cluster for ClusterBackend {
         consistency: &Consistency,
         timeout_ms: u64,
     ) -> Result<Box<dyn EpochPin>> {
-        Ok(Box::new(Pin(self.calls.router.pin(index, consistency, timeout_ms).await?)))
+        Ok(Box::new(RouterPin(self.calls.router.pin(index, consistency, timeout_ms).await?)))
     }
 
     async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>> {
-        Ok(Box::new(Pin(self.calls.router.pin_bucket(bucket, timeout_ms).await?)))
+        Ok(Box::new(RouterPin(self.calls.router.pin_bucket(bucket, timeout_ms).await?)))
     }
 
     fn begin(
@@ -188,7 +188,7 @@ impl Cluster for ClusterBackend {
         }
         ended?;
         if is_found {
-            attempt.made();
+            attempt.note_change_made();
         }
         Ok(is_found)
     }
@@ -207,9 +207,9 @@ impl Cluster for ClusterBackend {
     async fn epoch_of(&self, write: &WritePosition, timeout_ms: u64) -> Result<Epoch> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         loop {
-            let epoch = self.covering(write, deadline).await?;
+            let epoch = self.covering_epoch(write, deadline).await?;
             let catalog = self.catalog();
-            // A member may not know a rollback that this process knows.
+            // A coordinator may not yet know of a rollback of which this process knows.
             let is_dead = catalog.buckets.get(&write.bucket).is_some_and(|of| of.is_dead(epoch));
             if !is_dead {
                 return Ok(epoch);
@@ -229,7 +229,7 @@ impl Cluster for ClusterBackend {
         let (index, began) = (request.index.index, Instant::now());
         let scan = self.calls.router.scan(request, token).await?;
         self.calls.counters.scan_begun(index, began);
-        Ok(Box::new(Batches { scan, began, counters: Arc::clone(&self.calls.counters) }))
+        Ok(Box::new(CountedBatches { scan, began, counters: Arc::clone(&self.calls.counters) }))
     }
 
     async fn positions(&self, bucket: &BucketInfo) -> Result<Cut> {

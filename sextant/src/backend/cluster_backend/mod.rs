@@ -25,10 +25,11 @@ use super::source_calls::SourceCalls;
 use crate::access::{Authorization, Cluster};
 use crate::audit::Attempt;
 use crate::auth::newest_users::NewestUsers;
-use crate::flow::Flow;
+use crate::flow::ClientCapacity;
 
-/// The time limit of a statement's wait until the catalog of this process contains a committed
-/// command, or a name that another process has just created.
+/// The time limit of a statement's wait for the catalog of this process. The statement waits
+/// until the catalog contains a committed command, or a name that another process has just
+/// created.
 const CATALOG_BEHIND: Duration = Duration::from_secs(2);
 
 /// The cluster that the ports of a process use.
@@ -39,14 +40,14 @@ pub struct ClusterBackend {
     /// A number that identifies this process in request ids.
     client: u64,
     requests: AtomicU64,
-    /// The highest `cas` of a catalog in the answers to this process.
+    /// The highest `cas` of a catalog that an answer to this process has named.
     newest_cas: AtomicU64,
     /// The newest users that this process has received.
     users: Arc<NewestUsers>,
 }
 
 impl ClusterBackend {
-    /// Creates a backend over a router and the other services.
+    /// Creates a backend that calls a router and the other services.
     pub fn new(
         router: Arc<Router>,
         directory: Arc<dyn Directory>,
@@ -60,17 +61,19 @@ impl ClusterBackend {
         Self { calls, kept, env, client, requests, newest_cas, users: Arc::default() }
     }
 
-    /// Sets the users, which a task keeps up to date; without this call there are none.
+    /// Sets the users, which another task keeps up to date. Without this call there are no users.
     pub fn with_users(self, users: Arc<NewestUsers>) -> Self {
         Self { users, ..self }
     }
 
-    /// Returns the authorization of principals in the cluster, within the limits of a process.
-    pub fn authorization(self: &Arc<Self>, flow: &Flow) -> Authorization {
+    /// Returns a provider that authorizes principals in this cluster, within the limits of the
+    /// process.
+    pub fn authorization(self: &Arc<Self>, flow: &ClientCapacity) -> Authorization {
         let clock = Arc::clone(&self.env.clock);
         Authorization::new(Arc::clone(self) as _, clock, flow.definitions.clone())
     }
 
+    /// Returns a client of the coordinators.
     fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
         self.calls.directory.coordinator()
     }
@@ -80,13 +83,13 @@ impl ClusterBackend {
         &self.env
     }
 
-    /// Returns the projectors of a bucket according to the newest catalog.
+    /// Returns a connection to the projectors of a bucket, according to the newest catalog.
     pub fn source(&self, bucket: &BucketInfo) -> Result<Arc<dyn ProjectorApi>> {
         self.calls.source(bucket)
     }
 
-    /// Returns the oldest epoch that covers a write, from a member of the coordinators.
-    async fn covering(&self, write: &WritePosition, deadline: Instant) -> Result<Epoch> {
+    /// Returns the oldest epoch that contains a write, as a coordinator reports it.
+    async fn covering_epoch(&self, write: &WritePosition, deadline: Instant) -> Result<Epoch> {
         let catalog = self.catalog();
         let missing = || Error::new(ErrorCode::Unknown, "the bucket of the last write was dropped");
         let bucket = catalog.buckets.get(&write.bucket).ok_or_else(missing)?;
@@ -97,8 +100,8 @@ impl ClusterBackend {
         asked.map(|covering| covering.oldest)
     }
 
-    /// Waits until the catalog of this process contains the change `cas`, and those of earlier
-    /// answers. Returns false after [`CATALOG_BEHIND`].
+    /// Waits until the catalog of this process contains the change `cas` and the changes of
+    /// earlier answers. Returns false if that takes longer than [`CATALOG_BEHIND`].
     async fn wait_cas(&self, cas: u64) -> bool {
         let cas = cas.max(self.newest_cas.fetch_max(cas, Ordering::Relaxed));
         let shown = self.calls.router.wait_catalog(|catalog| catalog.cas >= cas);
@@ -109,8 +112,8 @@ impl ClusterBackend {
         is_shown
     }
 
-    /// Runs a command. It returns after the catalog of this process contains the change, or the
-    /// reason of a refusal: the next statement of the session must find what was created.
+    /// Runs a command. Returns after the catalog of this process contains the change, or the
+    /// reason of a refusal, because the next statement of the session must find what was created.
     async fn propose(&self, proposal: Proposal, attempt: &Attempt) -> Result<Outcome> {
         let sequence = self.requests.fetch_add(1, Ordering::Relaxed);
         let request = Some(RequestId { client: self.client, sequence });
@@ -126,7 +129,7 @@ impl ClusterBackend {
         self.calls.counters.commands.inc();
         self.calls.counters.command.observe(began.elapsed().as_secs_f64());
         if !matches!(outcome, Outcome::Refused(_)) {
-            attempt.made();
+            attempt.note_change_made();
         }
         self.wait_cas(catalog_cas).await;
         if let Outcome::Refused(error) = outcome {

@@ -1,4 +1,4 @@
-//! The leases and scans of the router, with counters.
+//! The leases and scans that a router returns, wrapped so that they count rows and times.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use tokio::time::Instant;
 use crate::access::{BatchSource, EpochPin};
 use crate::backend::counters::Counters;
 
-/// A lease of the router on an epoch.
-pub(super) struct Pin(pub PinnedEpoch);
+/// A lease on an epoch that the router has granted.
+pub(super) struct RouterPin(pub PinnedEpoch);
 
 #[async_trait]
-impl EpochPin for Pin {
+impl EpochPin for RouterPin {
     fn epoch(&self) -> Epoch {
         self.0.epoch()
     }
@@ -26,19 +26,19 @@ impl EpochPin for Pin {
     }
 
     async fn pin_at(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>> {
-        Ok(Box::new(Pin(self.0.pin_at(bucket, timeout_ms).await?)))
+        Ok(Box::new(RouterPin(self.0.pin_at(bucket, timeout_ms).await?)))
     }
 }
 
-/// The batches of a scan of the router, which counts rows and times.
-pub(super) struct Batches {
+/// A scan of the router, which counts its rows and measures its duration.
+pub(super) struct CountedBatches {
     pub scan: ScanStream,
     pub began: Instant,
     pub counters: Arc<Counters>,
 }
 
 #[async_trait]
-impl BatchSource for Batches {
+impl BatchSource for CountedBatches {
     fn epoch(&self) -> Epoch {
         self.scan.epoch()
     }

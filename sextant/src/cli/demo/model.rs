@@ -1,38 +1,39 @@
-//! The demo's model: a map of the documents, and a plain evaluation of each query over all of them. The model shares no
-//! code with the product.
+//! The demo's model: a map of the expected documents, with a simple evaluation of each query over
+//! all of them. The model shares no code with the product.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// A city and its document.
+/// A city, as a JSON document.
 #[derive(Clone, Debug)]
 pub struct City {
-    /// The whole document.
+    /// The complete JSON document.
     pub document: Value,
 }
 
 impl City {
-    fn text(&self, field: &str) -> &str {
+    /// Returns a field of the document as text.
+    fn text_field(&self, field: &str) -> &str {
         self.document[field].as_str().unwrap_or_default()
     }
 
-    /// The name of the city.
+    /// Returns the name of the city.
     pub fn name(&self) -> &str {
-        self.text("name")
+        self.text_field("name")
     }
 
-    /// The country of the city.
+    /// Returns the country of the city.
     pub fn country(&self) -> &str {
-        self.text("country")
+        self.text_field("country")
     }
 
-    /// The population of the city.
+    /// Returns the population of the city.
     pub fn population(&self) -> i64 {
         self.document["population"].as_i64().unwrap_or_default()
     }
 
-    /// Returns the city with another population.
+    /// Returns a copy of the city with another population.
     pub fn with_population(&self, population: i64) -> Self {
         let mut document = self.document.clone();
         document["population"] = population.into();
@@ -45,7 +46,7 @@ impl City {
 pub struct Model(pub BTreeMap<String, City>);
 
 impl Model {
-    /// Parses JSON lines.
+    /// Parses a model from JSON lines, one city per line.
     pub fn parse(lines: &str) -> Result<Self, serde_json::Error> {
         let mut cities = BTreeMap::new();
         for line in lines.lines() {
@@ -56,13 +57,13 @@ impl Model {
         Ok(Self(cities))
     }
 
-    /// The sum of all populations.
+    /// Returns the sum of all populations.
     pub fn population(&self) -> i64 {
         self.0.values().map(City::population).sum()
     }
 
-    /// Returns `id, country, population` of the cities for which `wanted` is true, by country and
-    /// descending population.
+    /// Returns `id, country, population` of each city for which `wanted` is true, ordered by
+    /// country and descending population.
     pub fn by_country(&self, wanted: impl Fn(&City) -> bool) -> Vec<[String; 3]> {
         let mut rows: Vec<_> = self.0.iter().filter(|(_, city)| wanted(city)).collect();
         rows.sort_by(|(left_id, left), (right_id, right)| {
@@ -78,8 +79,8 @@ impl Model {
         rows.into_iter().map(row).collect()
     }
 
-    /// Returns `id, name` of the cities for which `wanted` is true, by lower-case name, then
-    /// country.
+    /// Returns `id, name` of each city for which `wanted` is true, ordered by lower-case name,
+    /// then country.
     pub fn by_name(&self, wanted: impl Fn(&City) -> bool) -> Vec<[String; 2]> {
         let mut rows: Vec<_> = self.0.iter().filter(|(_, city)| wanted(city)).collect();
         rows.sort_by_cached_key(|(id, city)| {

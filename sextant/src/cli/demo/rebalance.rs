@@ -14,17 +14,18 @@ use super::sql_error::sql_error;
 use super::traffic;
 use crate::roles::Cluster;
 
-/// The time during which scans are measured without moves, before and after the moves.
+/// The duration of the measurement of scans without moves, once before and once after the moves.
 const REST: Duration = Duration::from_secs(1);
 /// The time limit for all moves of one step.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The number of the drained node, the first indexer.
 const DRAINED: &str = "200";
 
-/// The beginning and the end of a step.
+/// The times at which a step began and ended.
 type TimeSpan = (Instant, Instant);
 
-/// Moves slices during traffic; returns the model after all of the writer's changes.
+/// Moves slices while scans and writes continue. Returns the model with all of the writer's
+/// changes.
 pub async fn run(
     cluster: &mut Cluster,
     at: &str,
@@ -36,12 +37,12 @@ pub async fn run(
     report.timed.clear();
     let (mut rest, mut moving) = (Vec::new(), Vec::new());
     let happens = async |report: &mut Report| {
-        rest.push(at_rest().await);
-        moving = events(cluster, at, quiet, report).await?;
-        rest.push(at_rest().await);
+        rest.push(wait_without_moves().await);
+        moving = move_slices(cluster, at, quiet, report).await?;
+        rest.push(wait_without_moves().await);
         Ok(())
     };
-    let model = traffic::beside(at, model, report, happens).await?;
+    let model = traffic::run_during(at, model, report, happens).await?;
     report.moves_wrong_answers = report.checks_failed - failed_before;
     let (rest_per_s, rest_ms) = scans_within(report, &rest);
     let (moving_per_s, moving_ms) = scans_within(report, &moving);
@@ -51,14 +52,15 @@ pub async fn run(
     Ok(model)
 }
 
-async fn at_rest() -> TimeSpan {
+/// Waits for the time `REST`, and returns its beginning and end.
+async fn wait_without_moves() -> TimeSpan {
     let begun = Instant::now();
     sleep(REST).await;
     (begun, Instant::now())
 }
 
-/// Moves slices to a new node and then away from another one; returns the time of each step.
-async fn events(
+/// Moves slices to a new node and then away from another one. Returns the time span of each step.
+async fn move_slices(
     cluster: &mut Cluster,
     at: &str,
     quiet: bool,
@@ -68,7 +70,7 @@ async fn events(
     let client = connect(at).await?;
     let mut windows = Vec::new();
     let joined = cluster.add_indexer().await?.to_string();
-    until(&client, "the registration of the new node", async || {
+    wait_until(&client, "the registration of the new node", async || {
         Ok(column(&client, "SHOW NODES", "node").await?.contains(&joined))
     })
     .await?;
@@ -76,7 +78,7 @@ async fn events(
         let begun = Instant::now();
         client.batch_execute(&statement).await.map_err(sql_error(&statement))?;
         let drains = statement.starts_with("DRAIN");
-        until(&client, &statement, async || {
+        wait_until(&client, &statement, async || {
             let nodes = column(&client, "SHOW SLICES", "node").await?;
             let placed = if drains {
                 !nodes.is_empty() && nodes.iter().all(|node| node != DRAINED)
@@ -94,13 +96,13 @@ async fn events(
     let stages = column(&client, "SHOW MOVES", "stage").await?;
     report.moves_undone = stages.iter().filter(|stage| *stage == "undone").count() as u64;
     report.moves = stages.len() as u64 - report.moves_undone;
-    report.check(report.moves_undone == 0, || format!("moves were undone: {stages:?}"));
+    report.count_check(report.moves_undone == 0, || format!("moves were undone: {stages:?}"));
     bar.finish();
     Ok(windows)
 }
 
-/// Calls `look` repeatedly until it returns true; an error after the time limit.
-async fn until(
+/// Calls `look` repeatedly until it returns true. Returns an error after the time limit.
+async fn wait_until(
     client: &Client,
     what: &str,
     mut look: impl AsyncFnMut() -> Result<bool>,
@@ -131,8 +133,8 @@ async fn column(client: &Client, statement: &str, name: &str) -> Result<Vec<Stri
     Ok(messages.into_iter().filter_map(cell).collect())
 }
 
-/// Returns the rate of the scans that began within some time spans, per second, and the 99th
-/// percentile of their durations in milliseconds.
+/// Returns the rate per second of the scans that began within some time spans, and the 99th
+/// percentile of the durations of these scans in milliseconds.
 fn scans_within(report: &Report, windows: &[TimeSpan]) -> (f64, f64) {
     let within = |at: Instant| windows.iter().any(|(from, to)| (*from..*to).contains(&at));
     let times: Vec<Duration> =

@@ -15,8 +15,8 @@ pub struct Report {
     pub documents: u64,
     /// The rate of COPY over the SQL port, in durable documents per second, with two indexes.
     pub ingest_docs_per_s: u64,
-    /// The build rate of the index that was created during writes, in entries per second, until it
-    /// served scans.
+    /// The rate of an index build during writes, in entries per second, from its start until the
+    /// index served scans.
     pub build_entries_per_s: u64,
     /// The number of updates and deletes during scans.
     pub writes: u64,
@@ -63,8 +63,9 @@ pub struct Report {
 const FAILURES_TOLD: usize = 20;
 
 impl Report {
-    /// Counts a check as passed or failed, and describes the failure.
-    pub fn check(&mut self, held: bool, what: impl FnOnce() -> String) {
+    /// Counts a check as passed if `held` is true, and otherwise as failed with the description
+    /// `what`.
+    pub fn count_check(&mut self, held: bool, what: impl FnOnce() -> String) {
         if held {
             self.checks_passed += 1;
             return;
@@ -75,7 +76,7 @@ impl Report {
         }
     }
 
-    /// Adds the results of another report.
+    /// Adds the results of another report to this one.
     pub fn merge(&mut self, other: Report) {
         self.writes += other.writes;
         self.scans += other.scans;

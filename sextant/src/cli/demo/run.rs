@@ -33,7 +33,7 @@ pub struct Args {
     serve: bool,
 }
 
-/// Runs the demo; an error if a check fails.
+/// Runs the demo. Returns an error if a check fails.
 pub async fn run(args: Args) -> Result<()> {
     let data = std::env::temp_dir().join(format!("sextant-demo-{}", std::process::id()));
     let outcome = demo(&args, &data).await;
@@ -91,6 +91,7 @@ async fn demo(args: &Args, data: &std::path::Path) -> Result<Report> {
     Ok(report)
 }
 
+/// Creates a bucket with two indexes, loads the cities, and records the rate.
 async fn load(
     client: &Client,
     lines: &str,
@@ -124,7 +125,8 @@ async fn load(
     bar.finish();
     report.documents = stored;
     report.ingest_docs_per_s = (stored as f64 / seconds) as u64;
-    report.check(stored == model.0.len() as u64, || format!("COPY stored {stored} documents"));
+    report
+        .count_check(stored == model.0.len() as u64, || format!("COPY stored {stored} documents"));
     client.batch_execute("SET consistency = 'request_plus'").await.map_err(sql_error("SET"))?;
     let big = model.0.values().filter(|city| city.population() >= 1_000_000).count() as i64;
     for (statement, expected) in [
@@ -133,7 +135,7 @@ async fn load(
     ] {
         let count: i64 =
             client.query_one(statement, &[]).await.map_err(sql_error(statement))?.get(0);
-        report.check(count == expected, || format!("{statement}: {count}, not {expected}"));
+        report.count_check(count == expected, || format!("{statement}: {count}, not {expected}"));
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Traffic (a writer and a scanner) during events in the cluster, such as an index build and the
-//! kill of a leader.
+//! The demo's traffic: a writer and a scanner, which run while an index is built and the leading
+//! coordinator is killed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,10 +17,11 @@ use crate::roles::Cluster;
 
 /// The time during which the traffic runs before and after the kill of the leader.
 const PHASE: Duration = Duration::from_secs(3);
-/// The number of moves of inhabitants before each delete.
+/// The number of moves of inhabitants for each deleted city.
 const MOVES_PER_DELETE: usize = 8;
 
-/// Runs the traffic; returns the model after all of the writer's changes.
+/// Runs the writer and the scanner during an index build and a failover. Returns the model with
+/// all of the writer's changes.
 pub async fn run(
     cluster: &mut Cluster,
     at: &str,
@@ -29,13 +30,14 @@ pub async fn run(
     report: &mut Report,
 ) -> Result<Model> {
     let entries = model.0.len();
-    let happens = async |report: &mut Report| events(cluster, at, entries, quiet, report).await;
-    beside(at, model, report, happens).await
+    let happens =
+        async |report: &mut Report| build_and_failover(cluster, at, entries, quiet, report).await;
+    run_during(at, model, report, happens).await
 }
 
-/// Runs a writer and a scanner during the given events; returns the model after all of the writer's
+/// Runs a writer and a scanner while `events` runs. Returns the model with all of the writer's
 /// changes.
-pub async fn beside(
+pub async fn run_during(
     at: &str,
     model: Model,
     report: &mut Report,
@@ -59,8 +61,8 @@ pub async fn beside(
     Ok(model)
 }
 
-/// Creates an index and kills the leader during the traffic.
-async fn events(
+/// Creates an index and kills the leading coordinator during the traffic.
+async fn build_and_failover(
     cluster: &mut Cluster,
     at: &str,
     entries: usize,
@@ -94,15 +96,15 @@ async fn events(
     sleep(PHASE).await;
     cluster.restart_coordinator(leader).await?;
     let known = client.query("SHOW BUCKETS", &[]).await.map_err(sql_error("SHOW BUCKETS"))?.len();
-    report.check(known == 2, || format!("{known} buckets after the failover, not 2"));
+    report.count_check(known == 2, || format!("{known} buckets after the failover, not 2"));
     sleep(PHASE / 3).await;
     bar.inc(1);
     bar.finish();
     Ok(())
 }
 
-/// Moves inhabitants from city to city and deletes empty cities, until stopped; returns the model
-/// after these changes, and their number.
+/// Moves inhabitants from city to city and deletes empty cities, until stopped. Returns the model
+/// with these changes, and the number of changes.
 async fn write(client: Client, mut model: Model, stop: Arc<AtomicBool>) -> Result<(Model, u64)> {
     let upsert = client
         .prepare_typed(
@@ -149,6 +151,7 @@ async fn write(client: Client, mut model: Model, stop: Arc<AtomicBool>) -> Resul
     Ok((model, writes))
 }
 
+/// Returns two cities after a random number of inhabitants has moved from one to the other.
 fn move_inhabitants(model: &Model, from: &str, to: &str, random: &mut fastrand::Rng) -> [City; 2] {
     let (left, right) = (&model.0[from], &model.0[to]);
     let moving = random.i64(0..=left.population());
@@ -169,7 +172,7 @@ async fn scan(client: Client, population: i64, stop: Arc<AtomicBool>) -> Result<
         let sum: Numeric = row.map_err(sql_error(sums))?.get(0);
         report.timed.push((begun, begun.elapsed()));
         report.scans += 1;
-        report.check(sum.0 == population.to_string(), || {
+        report.count_check(sum.0 == population.to_string(), || {
             format!("sum of populations {} while writing, not {population}", sum.0)
         });
         client.batch_execute("BEGIN READ ONLY").await.map_err(sql_error("BEGIN"))?;
@@ -186,14 +189,15 @@ async fn scan(client: Client, population: i64, stop: Arc<AtomicBool>) -> Result<
             report.scans += 1;
         }
         client.batch_execute("COMMIT").await.map_err(sql_error("COMMIT"))?;
-        report.check(counts[0] == counts[1], || {
+        report.count_check(counts[0] == counts[1], || {
             format!("one transaction, two indexes: {} and {} big cities", counts[0], counts[1])
         });
     }
     Ok(report)
 }
 
-/// A whole number, decoded from the binary form of a numeric. Fractions are not supported.
+/// A whole number as text, decoded from PostgreSQL's binary form of a numeric. Fractions are not
+/// supported.
 struct Numeric(String);
 
 impl<'a> tokio_postgres::types::FromSql<'a> for Numeric {

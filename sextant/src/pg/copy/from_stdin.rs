@@ -1,10 +1,10 @@
 //! `COPY b FROM STDIN (FORMAT jsonl)`: one JSON document per line, in messages with arbitrary
 //! boundaries.
 //!
-//! The data is cut into pieces of whole lines (`lines`). Blocking threads check the pieces, several
-//! at a time, and the session passes their documents in order to `target`, which writes them. A bad
-//! line ends the COPY: the error contains the line's number and the number of stored documents. The
-//! session skips the client's further data.
+//! The data is cut into pieces, each of which consists of complete lines (`lines`). Blocking
+//! threads check several pieces at a time. The session passes the documents of the pieces, in
+//! order, to `target`, which writes them. A bad line ends the COPY: the error contains the line's
+//! number and the number of stored documents. The session skips the client's further data.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -20,8 +20,8 @@ use proto::model::bucket::BucketInfo;
 use proto::{Error, ErrorCode, Result};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::lines::{CheckedPiece, Piece, Pieces};
-use super::target::CopyTarget;
+use super::lines::{CheckedPiece, PieceBuffer, RowsProgress};
+use super::target::CopyWriter;
 use crate::pg::message::conn::Input;
 use crate::pg::message::error::{WireError, WireResult};
 use crate::pg::message::frame::MESSAGE_BYTES_MAX;
@@ -29,15 +29,15 @@ use crate::pg::protocol::session::Session;
 use crate::pg::session::state::SessionState;
 use crate::pg::session::transaction::Transaction;
 
-/// The maximum number of pieces that are being checked: two occupy two threads, and the third is
-/// ready when one thread becomes free.
+/// The maximum number of pieces (groups of lines) that are checked at the same time. Two of them
+/// occupy two threads; the third is ready when one of the threads becomes free.
 const CHECKS_MAX: usize = 3;
 
-/// The number of bytes up to which lines are checked on the session's own thread, in less than a
-/// millisecond.
+/// The number of bytes up to which lines are checked on the session's thread, which takes less
+/// than a millisecond.
 const INLINE_BYTES: usize = 64 << 10;
 
-/// A piece that is being checked on a thread, or is checked.
+/// A piece of the data (some complete lines) that a thread is checking, or its checked documents.
 enum PieceCheck {
     Runs(Pin<Box<dyn Future<Output = CheckedPiece> + Send>>),
     Done(CheckedPiece),
@@ -46,32 +46,32 @@ enum PieceCheck {
 /// A COPY in progress.
 struct CopyIn {
     env: Env,
-    target: CopyTarget,
+    target: CopyWriter,
     id_field: Arc<str>,
-    pieces: Pieces,
-    /// The pieces that are being checked, in the order of their lines.
+    pieces: PieceBuffer,
+    /// The pieces (groups of lines) that are being checked, in the order of their lines.
     checking: VecDeque<PieceCheck>,
-    /// The number of lines before these pieces.
+    /// The number of lines before the pieces in `checking`.
     lines: u64,
-    /// True after the line by which psql ends the data.
+    /// True after the line `\.`, by which psql ends the data.
     ended: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    /// Stores documents until the client has sent all; returns their number.
+    /// Stores documents until the client has sent all of them. Returns their number.
     pub(in crate::pg) async fn copy_in(
         &mut self,
         bucket: Arc<BucketInfo>,
         (id_field, is_atomic): (String, bool),
     ) -> WireResult<u64> {
-        let target = CopyTarget::new(bucket, is_atomic, &mut self.state)?;
+        let target = CopyWriter::new(bucket, is_atomic, &mut self.state)?;
         self.conn.send(CopyInResponse::new(0, 1, vec![0]))?;
         self.conn.flush().await?;
         let mut copy = CopyIn {
             env: self.env.clone(),
             target,
             id_field: Arc::from(id_field),
-            pieces: Pieces::default(),
+            pieces: PieceBuffer::default(),
             checking: VecDeque::new(),
             lines: 0,
             ended: false,
@@ -83,6 +83,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
+    /// Reads the messages of the client until the end of the data.
     async fn copy_messages(&mut self, copy: &mut CopyIn) -> std::result::Result<(), CopyError> {
         loop {
             let idle_max = match self.state.transaction {
@@ -106,7 +107,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let input = input.map_err(interrupted)?;
             match input.map_err(CopyError::Session)? {
                 Input::Message(Message::CopyData(data)) => {
-                    let taken = self.interrupt.guard(copy.take(&data.data, &mut self.state)).await;
+                    let taken =
+                        self.interrupt.guard(copy.add_data(&data.data, &mut self.state)).await;
                     taken.map_err(interrupted)??;
                     if self.send_notices().map_err(CopyError::Session)? {
                         let told = self.interrupt.guard(self.conn.flush()).await;
@@ -115,8 +117,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     }
                 }
                 Input::Message(Message::CopyDone(_)) => {
-                    self.look_ahead_of_copy().await.map_err(CopyError::Session)?;
-                    let taken = self.interrupt.guard(copy.end(&mut self.state)).await;
+                    self.check_copy_is_alone().await.map_err(CopyError::Session)?;
+                    let taken = self.interrupt.guard(copy.finish_data(&mut self.state)).await;
                     taken.map_err(interrupted)??;
                     self.send_notices().map_err(CopyError::Session)?;
                     return Ok(());
@@ -159,7 +161,8 @@ impl From<Error> for CopyError {
     }
 }
 
-/// Returns the error of an interrupted COPY. If the session ends, that is the error.
+/// Returns the error of an interrupted COPY. If the interruption ends the session, this is the
+/// session's error.
 fn interrupted(error: WireError) -> CopyError {
     match error.is_fatal() {
         true => CopyError::Session(error),
@@ -171,35 +174,36 @@ fn interrupted(error: WireError) -> CopyError {
 }
 
 impl CopyIn {
-    /// Processes the data of a message.
-    async fn take(&mut self, data: &Bytes, state: &mut SessionState) -> Result<()> {
+    /// Adds the data of a message: complete pieces are checked, and the rest is buffered.
+    async fn add_data(&mut self, data: &Bytes, state: &mut SessionState) -> Result<()> {
         if self.ended {
             return Ok(());
         }
         self.pieces.push(data);
         while let Some(piece) = self.pieces.next() {
             while self.checking.len() >= CHECKS_MAX {
-                self.checked(state).await?;
+                self.write_next_checked(state).await?;
             }
             self.check(piece);
         }
         if let Err(error) = self.pieces.check() {
-            self.all_checked(state).await?;
-            return self.refuse(error, self.lines + 1, state).await;
+            self.write_all_checked(state).await?;
+            return self.fail_at_line(error, self.lines + 1, state).await;
         }
         Ok(())
     }
 
-    /// Processes the end of the data; the last line may lack its newline.
-    async fn end(&mut self, state: &mut SessionState) -> Result<()> {
+    /// Processes the remaining data after the client has ended it. The last line may lack its
+    /// newline.
+    async fn finish_data(&mut self, state: &mut SessionState) -> Result<()> {
         let rest = self.pieces.rest();
         self.check(rest);
-        self.all_checked(state).await?;
+        self.write_all_checked(state).await?;
         self.target.end(state).await
     }
 
-    /// Starts to check a piece.
-    fn check(&mut self, piece: Piece) {
+    /// Starts to check a piece of the data (some complete lines).
+    fn check(&mut self, piece: RowsProgress) {
         let id_field = Arc::clone(&self.id_field);
         if piece.bytes() <= INLINE_BYTES {
             self.checking.push_back(PieceCheck::Done(piece.check(&id_field)));
@@ -217,15 +221,15 @@ impl CopyIn {
     }
 
     /// Waits until all pieces are checked, and writes their documents.
-    async fn all_checked(&mut self, state: &mut SessionState) -> Result<()> {
+    async fn write_all_checked(&mut self, state: &mut SessionState) -> Result<()> {
         while !self.checking.is_empty() {
-            self.checked(state).await?;
+            self.write_next_checked(state).await?;
         }
         Ok(())
     }
 
     /// Waits until the oldest piece is checked, and writes its documents.
-    async fn checked(&mut self, state: &mut SessionState) -> Result<()> {
+    async fn write_next_checked(&mut self, state: &mut SessionState) -> Result<()> {
         // The piece stays in `self` during the wait, which an interrupt may end.
         if let Some(oldest @ PieceCheck::Runs(_)) = self.checking.front_mut()
             && let PieceCheck::Runs(check) = oldest
@@ -241,17 +245,23 @@ impl CopyIn {
         if piece.ended {
             self.ended = true;
             self.checking.clear();
-            self.pieces = Pieces::default();
+            self.pieces = PieceBuffer::default();
         }
         match piece.error {
-            Some(error) => self.refuse(error, self.lines, state).await,
+            Some(error) => self.fail_at_line(error, self.lines, state).await,
             None => Ok(()),
         }
     }
 
-    /// Waits until it is known how many documents are stored, and returns the error of a line.
-    async fn refuse(&mut self, error: Error, line: u64, state: &mut SessionState) -> Result<()> {
-        self.target.arrive(state).await?;
+    /// Writes the documents before a bad line, so that the number of stored documents is known.
+    /// Returns the error of this line.
+    async fn fail_at_line(
+        &mut self,
+        error: Error,
+        line: u64,
+        state: &mut SessionState,
+    ) -> Result<()> {
+        self.target.await_write(state).await?;
         Err(error.context(format!("line {line}")))
     }
 }

@@ -1,51 +1,57 @@
-//! The lines of a COPY: data is cut into pieces of whole lines, and pieces are checked
-//! independently, on any thread.
+//! Cuts the data of a COPY into pieces, each of which consists of complete lines, and checks the
+//! lines of a piece. Pieces are checked independently, on any thread.
 //!
-//! A piece is independent of earlier ones, so its lines are numbered from 1; the caller that takes
-//! the pieces in order adds the number of earlier lines. The documents of a piece share its memory.
+//! The lines of a piece are numbered from 1, since a piece does not know how many lines precede
+//! it. The caller processes the pieces in order and adds the number of earlier lines. The
+//! documents of a piece share the memory of its text.
 
 use bytes::{Bytes, BytesMut};
-use proto::rpc::api::{CheckedWrite, CheckedWrites, too_long};
+use proto::rpc::api::{CheckedWrite, CheckedWrites, too_long_error};
 use proto::value::DOCUMENT_BYTES_MAX;
 use proto::{Error, Result};
 
-/// The minimum size of a piece, in bytes: large enough that its documents share one disk sync, and
-/// small enough that single writes during a COPY do not wait long.
+/// The minimum size of a piece (a group of lines), in bytes. It is so large that many documents
+/// share one disk sync, and so small that single writes during a COPY do not wait long.
 pub(super) const PIECE_BYTES: usize = 512 << 10;
 
 /// The usual size of a client's message, in bytes.
 const MESSAGE_BYTES: usize = 64 << 10;
 
-/// The size of a short document in bytes, to estimate the number of documents in a piece.
+/// The assumed size of a document in bytes, for an estimate of the number of documents in a
+/// piece.
 const SHORT_DOCUMENT_BYTES: usize = 64;
 
-/// The maximum number of documents that are written together: all of a piece, unless they are tiny.
+/// The maximum number of documents that are written together. A piece has more documents only if
+/// they are tiny.
 const BATCH_DOCUMENTS: usize = 8192;
 
-/// The maximum length of a line without its newline, in bytes: a document and as much white space.
+/// The maximum length of a line without its newline, in bytes. It allows a document of the
+/// maximum size and as much white space.
 const LINE_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX;
 
-/// The byte order mark in UTF-8.
+/// The byte order mark (an invisible character at the start of a text) in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// A buffer that cuts data into pieces of whole lines.
+/// A buffer that collects data and cuts it into pieces of complete lines.
 #[derive(Default)]
-pub(in crate::pg) struct Pieces {
+pub(in crate::pg) struct PieceBuffer {
     buffer: BytesMut,
-    /// The number of bytes at the buffer's beginning that contain no newline.
+    /// The number of bytes at the beginning of the buffer that are known to contain no newline.
     searched: usize,
     has_begun: bool,
 }
 
-/// Whole lines of the data; the last line of the data may lack its newline.
+/// A piece of the data that consists of complete lines. Only the last line of all data may lack
+/// its newline.
 #[derive(Debug)]
-pub(in crate::pg) struct Piece {
+pub(in crate::pg) struct RowsProgress {
     text: Bytes,
-    /// True for the first piece of the data.
+    /// True for the first piece of all data.
     is_first: bool,
 }
 
-impl Pieces {
+impl PieceBuffer {
+    /// Adds data to the buffer.
     pub(in crate::pg) fn push(&mut self, data: &[u8]) {
         if self.has_begun && self.buffer.capacity() - self.buffer.len() < data.len() {
             // A long COPY fills the next piece as well: it is not copied while it grows.
@@ -54,8 +60,8 @@ impl Pieces {
         self.buffer.extend_from_slice(data);
     }
 
-    /// Returns the next piece; `None` if not enough data has arrived.
-    pub(in crate::pg) fn next(&mut self) -> Option<Piece> {
+    /// Returns the next piece; `None` if too little data has arrived.
+    pub(in crate::pg) fn next(&mut self) -> Option<RowsProgress> {
         if self.buffer.len() < PIECE_BYTES {
             return None;
         }
@@ -79,43 +85,46 @@ impl Pieces {
     }
 
     /// Returns all remaining data as a piece.
-    pub(in crate::pg) fn rest(&mut self) -> Piece {
+    pub(in crate::pg) fn rest(&mut self) -> RowsProgress {
         let text = std::mem::take(&mut self.buffer).freeze();
         self.piece(text)
     }
 
-    fn piece(&mut self, text: Bytes) -> Piece {
-        Piece { text, is_first: !std::mem::replace(&mut self.has_begun, true) }
+    /// Returns a piece with this text.
+    fn piece(&mut self, text: Bytes) -> RowsProgress {
+        RowsProgress { text, is_first: !std::mem::replace(&mut self.has_begun, true) }
     }
 
-    /// Returns an error if an unfinished line is longer than any document.
+    /// Returns an error if an incomplete line is already longer than any document.
     pub(in crate::pg) fn check(&self) -> Result<()> {
         match self.buffer.len() > LINE_BYTES_MAX {
-            true => Err(too_long(self.buffer.len())),
+            true => Err(too_long_error(self.buffer.len())),
             false => Ok(()),
         }
     }
 }
 
-/// The checked documents of a piece.
+/// The documents of a checked piece, up to its first bad line.
 #[derive(Debug, Default)]
 pub(in crate::pg) struct CheckedPiece {
     /// The documents before the first bad line, in batches.
     pub(super) batches: Vec<CheckedWrites>,
-    /// The number of lines, up to and including the bad one.
+    /// The number of lines in the piece, up to and including the bad line.
     pub(in crate::pg) lines: u64,
     /// The error of the bad line, if there is one.
     pub(super) error: Option<Error>,
-    /// True after a line `\.`, by which psql ends the data.
+    /// True if the piece ends with a line `\.`, by which psql ends the data.
     pub(super) ended: bool,
 }
 
-impl Piece {
+impl RowsProgress {
+    /// Returns the size of the documents in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.text.len()
     }
 
-    /// Checks the lines, and takes each document's id from the field `id_field`.
+    /// Checks the lines of the piece. The id of each document is the value of its field
+    /// `id_field`.
     pub(in crate::pg) fn check(&self, id_field: &str) -> CheckedPiece {
         let mut checked = CheckedPiece::default();
         let mut batch =
@@ -163,8 +172,8 @@ mod tests {
 
     /// Returns the documents, the number of lines, and the number of the bad line of a text.
     fn read(text: &[u8], message_bytes: usize) -> (Vec<Bytes>, u64, Option<u64>) {
-        let (mut pieces, mut documents, mut lines) = (Pieces::default(), Vec::new(), 0);
-        let mut take = |piece: Piece| {
+        let (mut pieces, mut documents, mut lines) = (PieceBuffer::default(), Vec::new(), 0);
+        let mut take = |piece: RowsProgress| {
             let checked = piece.check("id");
             let writes = checked.batches.iter().flat_map(|batch| batch.writes());
             documents.extend(writes.map(|write| write.document().unwrap().clone()));
@@ -201,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_has_its_number_and_those_before_it_count() {
+    fn lines_before_a_bad_line_are_stored() {
         for bad in [0, 7, 25_000] {
             let mut lines: Vec<String> = (0..30_000).map(line).collect();
             lines[bad] = "{\"id\":1".into();
@@ -220,7 +229,7 @@ mod tests {
 
     #[test]
     fn an_unfinished_line_is_bounded() {
-        let mut pieces = Pieces::default();
+        let mut pieces = PieceBuffer::default();
         pieces.push(&vec![b' '; LINE_BYTES_MAX]);
         assert!(pieces.next().is_none() && pieces.check().is_ok());
         pieces.push(b"x");

@@ -1,4 +1,5 @@
-//! `COPY … FROM STDIN`: the client's data is cut into lines, which are checked and written.
+//! `COPY … FROM STDIN`: modules that cut the client's data into lines, check the lines, and write
+//! their documents.
 
 mod from_stdin;
 pub mod lines;

@@ -1,7 +1,9 @@
-//! A cluster in memory for the sessions of tests and fuzzers: documents are in a map, and indexes
-//! are computed for each scan. An epoch is the number of writes; a pin keeps a copy of the
-//! documents. Two indexes are for tests of streams: a scan of `endless` never ends, and a scan of
-//! `stuck` never answers.
+//! A cluster in memory for the sessions of tests and fuzzers. Documents are in a map, and indexes
+//! are computed for each scan. An epoch is the number of writes so far; a pinned epoch is a copy
+//! of the documents.
+//!
+//! Two indexes are for tests of streams: a scan of `endless` never ends, and a scan of `stuck`
+//! never answers.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,9 +34,9 @@ use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, ErrorCode, Result};
 use router::Knowledge;
 
-use super::entries::{answer, entries};
+use super::entries::{entries, scan_batches};
 use super::state::MemoryState;
-use super::streams::{Batches, Endless, Pin};
+use super::streams::{EndlessScan, MemoryBatches, MemoryPin};
 use super::transaction::MemoryTransaction;
 use super::{definitions, users};
 use crate::access::{
@@ -43,14 +45,14 @@ use crate::access::{
 use crate::audit::Attempt;
 use crate::principal::Principal;
 
-/// The maximum number of documents with ids that begin with `long` in one read.
+/// The maximum number of documents of one read whose ids begin with `long`.
 const READ_DOCUMENTS_MAX: usize = 100;
 
-/// The cluster.
+/// A cluster in memory, with counters of its calls.
 #[derive(Default)]
-pub(in crate::pg) struct Memory {
+pub(in crate::pg) struct MemoryCluster {
     inner: Arc<Mutex<MemoryState>>,
-    /// The number of batches that were requested from `endless`.
+    /// The number of batches that were requested from the index `endless`.
     pub(in crate::pg) batches: Arc<AtomicU64>,
     /// The number of scans.
     pub(in crate::pg) scans: AtomicU64,
@@ -62,9 +64,9 @@ pub(in crate::pg) struct Memory {
     pub(in crate::pg) reads: Mutex<Vec<usize>>,
     /// The consistency of the last scan.
     pub(in crate::pg) consistency: Mutex<Option<Consistency>>,
-    /// The positions for which an epoch was requested, as text.
+    /// The write positions for which an epoch was requested, as text.
     pub(in crate::pg) covered: Mutex<Vec<String>>,
-    /// True if the source has lost all writes.
+    /// True if the projector has lost all writes.
     pub(in crate::pg) is_lost: AtomicBool,
     /// The number of transactions that were begun.
     transactions: AtomicU64,
@@ -73,9 +75,9 @@ pub(in crate::pg) struct Memory {
     users: Mutex<Users>,
 }
 
-impl Memory {
-    /// Returns another cluster with equal documents and indexes.
-    pub(in crate::pg) fn again(&self) -> Self {
+impl MemoryCluster {
+    /// Returns a second cluster with the same documents and indexes.
+    pub(in crate::pg) fn copy_of_cluster(&self) -> Self {
         let inner = self.inner.lock().unwrap().clone();
         Self { inner: Arc::new(Mutex::new(inner)), ..Self::default() }
     }
@@ -85,8 +87,8 @@ impl Memory {
         self.inner.lock().unwrap().pins
     }
 
-    /// Turns two buckets into the versions of a data set. The first is current; the second becomes
-    /// current when the next epoch is pinned.
+    /// Turns two buckets into the versions of a data set. The first one is current; the second
+    /// one becomes current when the next epoch is pinned.
     pub(in crate::pg) fn make_versions(&self, name: &str, buckets: [&str; 2]) {
         let mut inner = self.inner.lock().unwrap();
         let id = |name: &str| inner.catalog.bucket(name).expect("a bucket").id;
@@ -111,12 +113,12 @@ impl Memory {
     }
 
     /// Returns the number of transactions that were begun.
-    pub(in crate::pg) fn begun(&self) -> u64 {
+    pub(in crate::pg) fn transactions_begun(&self) -> u64 {
         self.transactions.load(Ordering::Relaxed)
     }
 
     /// Sets whether the memory for changes of transactions is used up.
-    pub(in crate::pg) fn fill(&self, is_full: bool) {
+    pub(in crate::pg) fn set_full(&self, is_full: bool) {
         self.inner.lock().unwrap().is_full = is_full;
     }
 
@@ -126,10 +128,10 @@ impl Memory {
     }
 }
 
-/// Backends over the cluster in memory, which record the principals of sessions.
+/// An access provider for the cluster in memory, which records the principals of sessions.
 #[derive(Clone, Default)]
 pub(in crate::pg) struct MemoryAccess {
-    pub memory: Arc<Memory>,
+    pub memory: Arc<MemoryCluster>,
     pub principals: Arc<Mutex<Vec<Principal>>>,
 }
 
@@ -140,12 +142,13 @@ impl AccessProvider for MemoryAccess {
     }
 }
 
+/// Returns the error for a call of a producer, which this cluster does not support.
 fn no_producers() -> Error {
     Error::new(ErrorCode::Unsupported, "the sessions of these tests have no producers")
 }
 
 #[async_trait]
-impl Cluster for Memory {
+impl Cluster for MemoryCluster {
     fn catalog(&self) -> Arc<Catalog> {
         Arc::new(self.inner.lock().unwrap().catalog.clone())
     }
@@ -171,7 +174,7 @@ impl Cluster for Memory {
         }
     }
 
-    /// Returns at once, except for an index called `unfinished`, whose build never ends.
+    /// Returns at once, except for an index with the name `unfinished`, whose build never ends.
     async fn wait_ready(&self, index: IndexId, _: Option<Generation>) -> Result<()> {
         let catalog = self.catalog();
         match catalog.indexes.get(&index).is_some_and(|index| index.spec.name == "unfinished") {
@@ -228,7 +231,7 @@ impl Cluster for Memory {
         })
     }
 
-    /// Returns sample documents; for a bucket called `silent` it never returns.
+    /// Returns some documents of a bucket. For a bucket with the name `silent`, never returns.
     async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
         if bucket.name == "silent" {
             std::future::pending::<()>().await;
@@ -238,7 +241,7 @@ impl Cluster for Memory {
     }
 
     async fn write(&self, bucket: &BucketInfo, writes: CheckedWrites) -> Result<WriteReply> {
-        // Two kinds of documents keep a write waiting: for a while, and for ever.
+        // Two kinds of documents delay a write: one for a while, the other for ever.
         let writes = writes.writes();
         if writes.iter().any(|write| write.id().starts_with("slow")) {
             tokio::time::sleep(Duration::from_millis(300)).await;
@@ -290,12 +293,12 @@ impl Cluster for Memory {
 
     async fn pin(&self, _: LocalIndexId, _: &Consistency, _: u64) -> Result<Box<dyn EpochPin>> {
         let pinned = self.inner.lock().unwrap().pin();
-        Ok(Box::new(Pin(Arc::clone(&self.inner), pinned)))
+        Ok(Box::new(MemoryPin(Arc::clone(&self.inner), pinned)))
     }
 
     async fn pin_bucket(&self, _: BucketId, _: u64) -> Result<Box<dyn EpochPin>> {
         let pinned = self.inner.lock().unwrap().pin();
-        Ok(Box::new(Pin(Arc::clone(&self.inner), pinned)))
+        Ok(Box::new(MemoryPin(Arc::clone(&self.inner), pinned)))
     }
 
     async fn transactions(&self) -> Result<Vec<TransactionStatus>> {
@@ -369,7 +372,7 @@ impl Cluster for Memory {
         let index = index.ok_or_else(|| Error::new(ErrorCode::Unknown, "no such index"))?;
         if let name @ ("endless" | "stuck") = index.spec.name.as_str() {
             let [batches, parked] = [&self.batches, &self.parked].map(Arc::clone);
-            return Ok(Box::new(Endless(batches, name == "stuck", parked)));
+            return Ok(Box::new(EndlessScan(batches, name == "stuck", parked)));
         }
         let snapshot = match &request.consistency {
             Consistency::Epoch(epoch) => Some(*epoch),
@@ -379,6 +382,6 @@ impl Cluster for Memory {
         let entries = entries(&index.spec, &inner.view(index.bucket, view));
         let epoch = snapshot.unwrap_or(Epoch(inner.epoch));
         let parked = Arc::clone(&self.parked);
-        Ok(Box::new(Batches(answer(&request, entries)?.into_iter(), epoch, parked)))
+        Ok(Box::new(MemoryBatches(scan_batches(&request, entries)?.into_iter(), epoch, parked)))
     }
 }

@@ -13,7 +13,7 @@ use proto::rpc::command::{
 };
 use proto::{Error, ErrorCode, Result};
 
-/// Runs a command.
+/// Changes the catalog by a command.
 pub(super) fn run(catalog: &mut Catalog, command: Command) -> Result<Outcome> {
     catalog.cas += 1;
     match command {
@@ -69,7 +69,7 @@ pub(super) fn run(catalog: &mut Catalog, command: Command) -> Result<Outcome> {
     }
 }
 
-/// Creates an index. An index called `unfinished` remains in its build.
+/// Creates an index. An index with the name `unfinished` remains in its build.
 fn create_index(
     catalog: &mut Catalog,
     bucket: BucketId,
@@ -98,10 +98,12 @@ fn create_index(
     Ok(Outcome::Index(id))
 }
 
+/// Returns the error for a name that is taken.
 fn exists(name: &str) -> Error {
     Error::new(ErrorCode::Exists, format!("{name} exists"))
 }
 
+/// Returns the error for an unknown index.
 fn unknown(index: IndexId) -> Error {
     Error::new(ErrorCode::Unknown, format!("there is no index {index}"))
 }

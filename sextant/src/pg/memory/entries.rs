@@ -1,4 +1,4 @@
-//! Indexes that are computed for each scan.
+//! The entries of the indexes in memory, which are computed for each scan.
 
 use proto::Result;
 use proto::expr::Expr;
@@ -23,11 +23,13 @@ pub(super) struct Entry {
     columns: Vec<Value>,
 }
 
+/// Returns true if a predicate is true for a document or an entry.
 fn holds(predicate: &Expr, scope: &dyn Scope) -> bool {
     Evaluation::of_definition(scope, &CostMeter::for_evaluation()).truth(predicate)
         == Ok(Some(true))
 }
 
+/// Returns the value of an expression for a document or an entry.
 fn eval(expr: &Expr, scope: &dyn Scope) -> Value {
     let cost = CostMeter::for_evaluation();
     let value = Evaluation::of_definition(scope, &cost).eval(expr);
@@ -77,8 +79,11 @@ pub(super) fn entries(spec: &IndexSpec, documents: &Documents) -> Vec<Entry> {
     entries
 }
 
-/// Returns the batches of a scan over these entries.
-pub(super) fn answer(request: &ScanRequest, mut entries: Vec<Entry>) -> Result<Vec<ScanBatch>> {
+/// Returns the batches of rows that a scan of these entries returns.
+pub(super) fn scan_batches(
+    request: &ScanRequest,
+    mut entries: Vec<Entry>,
+) -> Result<Vec<ScanBatch>> {
     entries.retain(|entry| {
         request.ranges.iter().any(|range| range.contains(&entry.bytes))
             && request.filter.as_ref().is_none_or(|filter| holds(filter, entry))

@@ -1,4 +1,4 @@
-//! A cluster in memory, over which tests and fuzzers run sessions.
+//! A cluster in memory, with which tests and fuzzers run sessions.
 
 mod cluster;
 mod definitions;
@@ -8,4 +8,4 @@ mod streams;
 mod transaction;
 mod users;
 
-pub(super) use cluster::{Memory, MemoryAccess};
+pub(super) use cluster::{MemoryAccess, MemoryCluster};

@@ -1,4 +1,4 @@
-//! The state of the cluster in memory.
+//! The documents, catalog and transactions of the cluster in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,12 +6,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
-use proto::rpc::scan::OwnView;
+use proto::rpc::scan::UncommittedView;
 
 use crate::access::TransactionView;
 
+/// The documents of a bucket, by id.
 pub(super) type Documents = BTreeMap<String, Bytes>;
 
+/// The contents of the cluster in memory.
 #[derive(Clone, Default)]
 pub(super) struct MemoryState {
     /// True if the memory for changes of transactions is used up.
@@ -23,13 +25,15 @@ pub(super) struct MemoryState {
     pub(super) pins: usize,
     /// The catalog that replaces the present one when the next epoch is pinned.
     pub(super) at_pin: Option<Catalog>,
-    /// The changes of open transactions, by transaction and place.
+    /// The changes of open transactions, ordered by transaction and by their position in it.
+    /// `None` is a removed document.
     pub(super) changes: BTreeMap<(TransactionId, TransactionPlace), (String, Option<Bytes>)>,
     /// The epoch of each document's last change.
     pub(super) changed: BTreeMap<(BucketId, String), u64>,
 }
 
 impl MemoryState {
+    /// Pins the present epoch, and returns it with the catalog.
     pub(super) fn pin(&mut self) -> (Epoch, Arc<Catalog>) {
         self.catalog = self.at_pin.take().unwrap_or_else(|| self.catalog.clone());
         self.pins += 1;
@@ -37,12 +41,12 @@ impl MemoryState {
         (Epoch(self.epoch), Arc::new(self.catalog.clone()))
     }
 
-    /// Returns the documents of a bucket in the view of a transaction.
+    /// Returns the documents of a bucket as a transaction sees them.
     pub(super) fn view(&self, bucket: BucketId, view: TransactionView) -> Documents {
         let past = view.snapshot.filter(|epoch| epoch.0 != self.epoch);
         let all = past.map_or(&self.documents, |epoch| &self.history[&epoch.0]);
         let mut documents = all.get(&bucket).cloned().unwrap_or_default();
-        let Some(OwnView { transaction, place }) = view.own else { return documents };
+        let Some(UncommittedView { transaction, place }) = view.own else { return documents };
         let own = (transaction, TransactionPlace(0))..=(transaction, place);
         for (id, document) in self.changes.range(own).map(|(_, change)| change.clone()) {
             match document {

@@ -15,11 +15,11 @@ use router::ScanBatch;
 use super::state::MemoryState;
 use crate::access::{BatchSource, EpochPin};
 
-/// A lease on a copy of the documents, with its epoch and catalog.
-pub(super) struct Pin(pub Arc<Mutex<MemoryState>>, pub (Epoch, Arc<Catalog>));
+/// A lease on a copy of the documents. The copy has an epoch and a catalog.
+pub(super) struct MemoryPin(pub Arc<Mutex<MemoryState>>, pub (Epoch, Arc<Catalog>));
 
 #[async_trait]
-impl EpochPin for Pin {
+impl EpochPin for MemoryPin {
     fn epoch(&self) -> Epoch {
         self.1.0
     }
@@ -28,24 +28,24 @@ impl EpochPin for Pin {
         Arc::clone(&self.1.1)
     }
 
-    /// Pins the present epoch. In this cluster an epoch counts for all buckets.
+    /// Pins the present epoch. In this cluster, one epoch applies to all buckets.
     async fn pin_at(&self, _: BucketId, _: u64) -> Result<Box<dyn EpochPin>> {
         self.0.lock().unwrap().pins += 1;
-        Ok(Box::new(Pin(Arc::clone(&self.0), self.1.clone())))
+        Ok(Box::new(MemoryPin(Arc::clone(&self.0), self.1.clone())))
     }
 }
 
-impl Drop for Pin {
+impl Drop for MemoryPin {
     fn drop(&mut self) {
         self.0.lock().unwrap().pins -= 1;
     }
 }
 
-/// The remaining batches of a scan, its epoch, and the number of times that a scan was parked.
-pub(super) struct Batches(pub std::vec::IntoIter<ScanBatch>, pub Epoch, pub Arc<AtomicU64>);
+/// A scan: its remaining batches, its epoch, and a counter of parked scans.
+pub(super) struct MemoryBatches(pub std::vec::IntoIter<ScanBatch>, pub Epoch, pub Arc<AtomicU64>);
 
 #[async_trait]
-impl BatchSource for Batches {
+impl BatchSource for MemoryBatches {
     fn epoch(&self) -> Epoch {
         self.1
     }
@@ -71,12 +71,12 @@ impl BatchSource for Batches {
     }
 }
 
-/// An endless scan: the number of requested batches, true if the scan never answers, and the number
-/// of times that a scan was parked.
-pub(super) struct Endless(pub Arc<AtomicU64>, pub bool, pub Arc<AtomicU64>);
+/// An endless scan: a counter of requested batches, true if the scan never answers, and a counter
+/// of parked scans.
+pub(super) struct EndlessScan(pub Arc<AtomicU64>, pub bool, pub Arc<AtomicU64>);
 
 #[async_trait]
-impl BatchSource for Endless {
+impl BatchSource for EndlessScan {
     fn epoch(&self) -> Epoch {
         Epoch(1)
     }

@@ -11,7 +11,7 @@ use proto::model::ids::{
     BucketId, Epoch, Seqno, TransactionId, TransactionPlace, VbucketId, Vbuuid,
 };
 use proto::rpc::api::{CheckedWrites, Decision, WriteKind, WriteReply};
-use proto::rpc::scan::OwnView;
+use proto::rpc::scan::UncommittedView;
 use proto::{Error, ErrorCode, Result};
 
 use super::state::MemoryState;
@@ -35,7 +35,8 @@ impl MemoryTransaction {
         Self { state, bucket, id, place: Mutex::default(), prepared: Mutex::default() }
     }
 
-    fn remove_behind(&self, place: TransactionPlace) {
+    /// Removes the changes that the transaction has made after a position.
+    fn remove_after(&self, place: TransactionPlace) {
         let mut state = self.state.lock().unwrap();
         state.changes.retain(|(id, at), _| *id != self.id || *at <= place);
     }
@@ -43,7 +44,7 @@ impl MemoryTransaction {
 
 impl Drop for MemoryTransaction {
     fn drop(&mut self) {
-        self.remove_behind(TransactionPlace(0));
+        self.remove_after(TransactionPlace(0));
     }
 }
 
@@ -57,9 +58,9 @@ impl BucketTransaction for MemoryTransaction {
         &self.bucket
     }
 
-    fn own(&self) -> Option<OwnView> {
+    fn own_changes(&self) -> Option<UncommittedView> {
         let place = *self.place.lock().unwrap();
-        (place.0 > 0).then_some(OwnView { transaction: self.id, place })
+        (place.0 > 0).then_some(UncommittedView { transaction: self.id, place })
     }
 
     async fn write(&self, snapshot: Option<Epoch>, writes: CheckedWrites) -> Result<u64> {
@@ -69,7 +70,7 @@ impl BucketTransaction for MemoryTransaction {
             return Err(Error::new(ErrorCode::TooBusy, "no room for transactions"));
         }
         let mut documents =
-            state.view(self.bucket.id, TransactionView { snapshot, own: self.own() });
+            state.view(self.bucket.id, TransactionView { snapshot, own: self.own_changes() });
         let mut changes = Vec::new();
         for write in writes.writes() {
             let id = write.id().to_string();
@@ -100,8 +101,8 @@ impl BucketTransaction for MemoryTransaction {
         Ok(affected)
     }
 
-    async fn back_to(&self, place: TransactionPlace) -> Result<()> {
-        self.remove_behind(place);
+    async fn rollback_to(&self, place: TransactionPlace) -> Result<()> {
+        self.remove_after(place);
         self.place.lock().unwrap().0 += 1;
         Ok(())
     }

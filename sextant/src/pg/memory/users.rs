@@ -6,14 +6,14 @@ use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 use std::sync::Arc;
 
-/// Applies a command.
+/// Changes the users by a command.
 pub(super) fn change(users: &mut Users, command: UserCommand) -> Result<Outcome> {
     users.cas += 1;
     let cas = users.cas;
     let mut token = None;
     let id = match command {
         UserCommand::Create { name, secret, limits, .. } => {
-            if users.named(&name).is_some() {
+            if users.find_by_name(&name).is_some() {
                 let what = format!("user \"{name}\" exists already");
                 return Err(Error::new(ErrorCode::UserExists, what));
             }
@@ -28,13 +28,13 @@ pub(super) fn change(users: &mut Users, command: UserCommand) -> Result<Outcome>
                 limits,
                 secret_no: 0,
             };
-            token = secret.and_then(|secret| add(users, &mut user, secret));
+            token = secret.and_then(|secret| add_secret(users, &mut user, secret));
             put(users, user)
         }
         UserCommand::Alter { name, change } => {
             let mut user = named(users, &name)?;
             match change {
-                UserChange::Secret(secret) => token = add(users, &mut user, secret),
+                UserChange::Secret(secret) => token = add_secret(users, &mut user, secret),
                 UserChange::DropPassword => user.verifier = None,
                 UserChange::DropToken(id) => user.tokens.retain(|token| token.id != id),
                 UserChange::Limits(limits) => user.limits = limits,
@@ -72,7 +72,9 @@ pub(super) fn change(users: &mut Users, command: UserCommand) -> Result<Outcome>
     Ok(Outcome::User { id: Some(id), token, cas })
 }
 
-fn add(users: &mut Users, user: &mut User, secret: NewSecret) -> Option<TokenId> {
+/// Adds a password or a token to a user. Returns the number of the new token; `None` for a
+/// password.
+fn add_secret(users: &mut Users, user: &mut User, secret: NewSecret) -> Option<TokenId> {
     match secret {
         NewSecret::Password { verifier, until_unix_ms } => {
             (user.verifier, user.until_unix_ms) = (Some(verifier), until_unix_ms);
@@ -86,14 +88,16 @@ fn add(users: &mut Users, user: &mut User, secret: NewSecret) -> Option<TokenId>
     }
 }
 
+/// Returns the user with a name.
 fn named(users: &Users, name: &str) -> Result<User> {
-    users.named(name).map(|user| User::clone(user)).ok_or_else(|| no_user(name))
+    users.find_by_name(name).map(|user| User::clone(user)).ok_or_else(|| no_user(name))
 }
 
 fn no_user(name: &str) -> Error {
     Error::new(ErrorCode::UnknownUser, format!("user \"{name}\" does not exist"))
 }
 
+/// Stores a user and returns its number.
 fn put(users: &mut Users, user: User) -> UserId {
     let id = user.id;
     users.by_name.insert(user.name.clone(), Arc::new(user));

@@ -1,9 +1,10 @@
-//! The socket of a session: it reads whole messages and buffers answers.
+//! The connection of a session's client: it reads complete messages and buffers answers.
 //!
-//! The answers in `out` are flushed when the buffer is full, when the client waits for the session,
-//! and when the session has waited for the cluster for [`FLUSH_AFTER`]. So short answers before a
-//! quick statement are sent together with its answer, in one system call. An interrupted flush
-//! loses nothing: the written bytes are counted, and the next flush continues after them.
+//! The answers in `out` are flushed in three cases: when the buffer is full, when the client
+//! waits for an answer, and when the session has waited for the cluster for [`FLUSH_AFTER`].
+//! Short answers before a quick statement are therefore sent together with its answer, in one
+//! system call. An interrupted flush loses nothing, since the written bytes are counted and the
+//! next flush continues after them.
 
 use std::io::{self, ErrorKind::TimedOut};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use tokio::time::timeout;
 
 use super::error::{WireError, WireResult};
 use super::frame::{self, HEADER_BYTES, MESSAGE_BYTES_MAX};
-use crate::flow::{Flow, Room, RoomBudget};
+use crate::flow::{ClientCapacity, MemoryBudget, ReservedMemory};
 use crate::principal::Principal;
 
 /// The size at which the buffer is flushed, in bytes: a few hundred rows per system call.
@@ -26,32 +27,34 @@ const FLUSH_BYTES: usize = 64 << 10;
 /// The time after which answers are flushed while the session waits for the cluster.
 pub(in crate::pg) const FLUSH_AFTER: Duration = Duration::from_millis(2);
 
-/// The size from which buffered answers are flushed without waiting for [`FLUSH_AFTER`], in bytes:
-/// much more than the messages before the first row.
+/// The number of buffered bytes from which answers are flushed without waiting for
+/// [`FLUSH_AFTER`]. It is much more than the messages before the first row of a result.
 const FEW_BYTES: usize = 4 << 10;
 
-/// The capacity above which a flushed buffer shrinks, in bytes; reached after a very large row.
+/// The capacity, in bytes, above which a flushed buffer is made smaller. A very large row causes
+/// such a capacity.
 const KEEP_BYTES: usize = 4 * FLUSH_BYTES;
 
-/// The maximum number of bytes that are reserved in the input buffer before they arrive, since a
-/// declared length may be wrong.
+/// The maximum number of bytes that are reserved in the input buffer before they arrive, since
+/// the declared length of a message may be wrong.
 const AHEAD_BYTES: usize = 256 << 10;
 
 /// The time limit for closing a connection.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
-/// The size from which a message takes memory from the common budget of sessions, in bytes.
+/// The size, in bytes, from which a message reserves memory of the budget of all sessions.
 const LARGE_BYTES: usize = 64 << 10;
 
-/// The time limit for the arrival of a large message, which holds memory of the budget.
+/// The time limit for the arrival of a large message, because its memory is reserved meanwhile.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(60);
 
-fn late() -> WireError {
+/// Returns the error for a large message that does not arrive in time.
+fn late_message_error() -> WireError {
     let seconds = ARRIVES_WITHIN.as_secs();
     WireError::protocol(format!("a large message has not arrived within {seconds} s"))
 }
 
-/// Input from a client.
+/// A message from a client, or the reason why there is none.
 pub(in crate::pg) enum Input {
     /// A decoded message of the client.
     Message(PgWireFrontendMessage),
@@ -68,22 +71,23 @@ pub(in crate::pg) enum Input {
 pub(in crate::pg) struct Conn<S> {
     stream: S,
     input: BytesMut,
-    /// The buffered answers; the bytes before `written` are on the socket already.
+    /// The buffered answers. The bytes before `written` are already written to the socket.
     pub(in crate::pg) out: Vec<u8>,
     written: usize,
-    /// The limits of a session; `None` during the log-in, which has stricter limits.
-    flow: Option<Arc<Flow>>,
-    /// The budget for the memory of large messages.
-    memory: Option<RoomBudget>,
-    /// The memory of the present message and its size, if it is large.
-    room: Option<(Room, usize)>,
+    /// The limits of clients; `None` during the log-in, which has stricter limits.
+    flow: Option<Arc<ClientCapacity>>,
+    /// The budget from which memory for large messages is reserved.
+    memory: Option<MemoryBudget>,
+    /// The reserved memory and the size of the present message, if it is large.
+    room: Option<(ReservedMemory, usize)>,
     /// The number of bytes of the present message that are still to be discarded.
     discarding: usize,
-    /// True if the client has accepted no bytes for too long.
+    /// True if the client has accepted no bytes for longer than the time limit.
     is_stalled: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
+    /// Returns the connection of a client that has not logged in.
     pub(in crate::pg) fn new(stream: S) -> Self {
         let out = Vec::with_capacity(FLUSH_BYTES + (FLUSH_BYTES >> 2));
         let input = BytesMut::with_capacity(8 << 10);
@@ -101,23 +105,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
     }
 
     /// Applies the limits of a session to the connection, after the log-in.
-    pub(in crate::pg) fn limit(&mut self, flow: &Arc<Flow>, principal: &Principal) {
+    pub(in crate::pg) fn apply_limits(
+        &mut self,
+        flow: &Arc<ClientCapacity>,
+        principal: &Principal,
+    ) {
         self.flow = Some(Arc::clone(flow));
         self.memory = Some(flow.session_memory.of(principal));
     }
 
-    /// Takes the memory of the present message, which the caller then holds.
-    pub(in crate::pg) fn take_room(&mut self) -> Option<Room> {
+    /// Moves the reserved memory of the present message to the caller.
+    pub(in crate::pg) fn take_memory(&mut self) -> Option<ReservedMemory> {
         self.room.take().map(|(room, _)| room)
     }
 
     /// Releases the memory of the present message.
-    pub(in crate::pg) fn give_room_back(&mut self) {
+    pub(in crate::pg) fn release_memory(&mut self) {
         self.room = None;
     }
 
-    /// Reads until the input buffer has `bytes`; false if the client closes the connection before
-    /// that.
+    /// Reads until the input buffer contains `bytes` bytes. Returns false if the client closes
+    /// the connection before.
     pub(in crate::pg) async fn fill(&mut self, bytes: usize) -> io::Result<bool> {
         while self.input.len() < bytes {
             self.input.reserve((bytes - self.input.len()).min(AHEAD_BYTES));
@@ -128,31 +136,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         Ok(true)
     }
 
-    /// Returns the socket for another protocol; nothing is buffered at that time.
+    /// Returns the socket, for another protocol. No bytes may be buffered then.
     pub(in crate::pg) fn into_stream(self) -> S {
         self.stream
     }
 
-    /// Closes the connection in order. TLS has a closing message, without which the client reports
+    /// Closes the connection properly. TLS has a closing message; without it, the client reports
     /// a broken connection.
     pub(in crate::pg) async fn close(&mut self) {
         // The client may have disconnected, and a client that does not read must not keep the connection.
         let _ended_before = tokio::time::timeout(CLOSE_WAIT, self.stream.shutdown()).await;
     }
 
-    /// Returns the input buffer. Start-up packets are read directly from it because they have no
-    /// type.
+    /// Returns the input buffer. Start-up packets are read directly from it, because they have no
+    /// message type.
     pub(in crate::pg) fn input(&mut self) -> &mut BytesMut {
         &mut self.input
     }
 
-    /// True if the input buffer contains at least a part of a message.
+    /// Returns true if the input buffer contains at least a part of a message.
     pub(in crate::pg) fn has_input(&self) -> bool {
         !self.input.is_empty()
     }
 
-    /// Reads the next message. If the future is dropped, no input is lost, and the next call
-    /// continues to discard a message that was being discarded.
+    /// Reads the next message. If the future is dropped, no input is lost. If a message was being
+    /// discarded then, the next call continues to discard it.
     pub(in crate::pg) async fn read(&mut self) -> WireResult<Input> {
         if !self.discard().await? || !self.fill(HEADER_BYTES).await? {
             return Ok(Input::Closed);
@@ -164,13 +172,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
             return self.discard_message(whole, Input::TooLong(kind, whole)).await;
         }
         if whole <= LARGE_BYTES {
-            self.give_room_back();
-        } else if let Err(error) = self.make_room(whole).await {
+            self.release_memory();
+        } else if let Err(error) = self.reserve_memory(whole).await {
             return self.discard_message(whole, Input::NoRoom(kind, error)).await;
         }
         let is_whole = match self.room {
             None => self.fill(whole).await?,
-            Some(_) => timeout(ARRIVES_WITHIN, self.fill(whole)).await.map_err(|_| late())??,
+            Some(_) => timeout(ARRIVES_WITHIN, self.fill(whole))
+                .await
+                .map_err(|_| late_message_error())??,
         };
         if !is_whole {
             return Ok(Input::Closed);
@@ -178,9 +188,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         frame::decode(self.input.split_to(whole)).map(Input::Message)
     }
 
-    /// Waits for the next message whose type is not `passed`, and returns its type without reading
-    /// it; `None` if the client closes the connection before that. Short messages of type `passed`
-    /// are skipped.
+    /// Waits for the next message whose type is not `passed`, and returns its type without
+    /// reading it. Short messages of type `passed` are skipped. Returns `None` if the client
+    /// closes the connection before.
     pub(in crate::pg) async fn next_kind(&mut self, passed: u8) -> WireResult<Option<u8>> {
         let mut at = 0;
         loop {
@@ -196,20 +206,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         }
     }
 
-    /// Reserves memory for a large message, unless an interrupted read has reserved it already.
-    async fn make_room(&mut self, bytes: usize) -> proto::Result<()> {
+    /// Reserves memory for a large message, unless an interrupted read has already done so.
+    async fn reserve_memory(&mut self, bytes: usize) -> proto::Result<()> {
         let Some(memory) = &self.memory else { return Ok(()) };
         if self.room.as_ref().is_none_or(|(_, size)| *size != bytes) {
             // The message before has ended.
             self.room = None;
-            self.room = Some((memory.take(bytes, None).await?, bytes));
+            self.room = Some((memory.reserve(bytes, None).await?, bytes));
         }
         Ok(())
     }
 
     /// Reads the next message of a log-in, which must have this type and at most `bytes_max`, and
-    /// returns its body; `None` if the client closes the connection. The body is not decoded, since
-    /// before the log-in any client can send any bytes.
+    /// returns its body. Returns `None` if the client closes the connection. The body is not
+    /// decoded, since before the log-in any client can send any bytes.
     pub(in crate::pg) async fn read_body(
         &mut self,
         kind: u8,
@@ -236,25 +246,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         Ok(Some(self.input.split_to(body)))
     }
 
-    /// Runs a write; an error if the client accepts no bytes for too long.
+    /// Runs a write. Returns an error if the client accepts no bytes for too long.
     async fn unless_stalled<T>(
-        flow: &Option<Arc<Flow>>,
+        flow: &Option<Arc<ClientCapacity>>,
         write: impl Future<Output = io::Result<T>>,
     ) -> io::Result<T> {
         let stall = flow.as_ref().and_then(|flow| Some((flow, flow.limits.write_stall?)));
         let Some((flow, stall)) = stall else { return write.await };
-        timeout(stall, write).await.unwrap_or_else(|_| Err(flow.stalled()))
+        timeout(stall, write).await.unwrap_or_else(|_| Err(flow.stall_error()))
     }
 
-    /// Discards a whole message and returns `told`.
+    /// Discards a complete message and returns `told`.
     async fn discard_message(&mut self, bytes: usize, told: Input) -> WireResult<Input> {
         self.discarding = bytes;
         Ok(if self.discard().await? { told } else { Input::Closed })
     }
 
-    /// Discards the remaining bytes of a message; false if the client closes the connection before
-    /// their end. An interrupted call must be continued; otherwise the remaining bytes, which the
-    /// author of the message controls, would be read as messages.
+    /// Discards the remaining bytes of a message. Returns false if the client closes the
+    /// connection before their end. A call that was interrupted must be repeated: otherwise the
+    /// remaining bytes, which the sender of the message controls, would be read as messages.
     async fn discard(&mut self) -> io::Result<bool> {
         loop {
             let here = self.discarding.min(self.input.len());
@@ -278,27 +288,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         Ok(())
     }
 
-    /// True if the buffer of answers should be flushed.
+    /// Returns true if the buffer of answers should be flushed.
     pub(in crate::pg) fn is_full(&self) -> bool {
         self.out.len() >= FLUSH_BYTES
     }
 
-    /// Returns the size at which the buffer of answers is full, in bytes.
+    /// Returns the size in bytes at which the buffer of answers is full.
     pub(in crate::pg) fn full_bytes(&self) -> usize {
         FLUSH_BYTES
     }
 
-    /// True if answers are buffered.
+    /// Returns true if answers are buffered.
     pub(in crate::pg) fn has_answers(&self) -> bool {
         !self.out.is_empty()
     }
 
-    /// True if the buffered answers are so few that they may wait for [`FLUSH_AFTER`].
+    /// Returns true if the buffered answers are so few that they may wait for [`FLUSH_AFTER`].
     pub(in crate::pg) fn has_few_answers(&self) -> bool {
         self.out.len() < FEW_BYTES
     }
 
-    /// Writes all answers to the socket. The future can be dropped without loss.
+    /// Writes all buffered answers to the socket. The future can be dropped without loss.
     pub(in crate::pg) async fn flush(&mut self) -> io::Result<()> {
         if self.is_stalled {
             return Err(io::ErrorKind::TimedOut.into());
@@ -308,6 +318,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         flushed
     }
 
+    /// Writes the buffered answers to the socket, and counts the written bytes.
     async fn write_out(&mut self) -> io::Result<()> {
         while self.written < self.out.len() {
             let write = self.stream.write(&self.out[self.written..]);
@@ -330,7 +341,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_length_alone_takes_little_memory() {
+    async fn a_declared_length_allocates_little() {
         let (ours, mut theirs) = tokio::io::duplex(64);
         let mut conn = Conn::new(ours);
         theirs.write_all(b"Q\0\xff\xff\0SELECT").await.expect("room");
@@ -340,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_interrupted_discard_goes_on_in_the_next_read() {
+    async fn the_next_read_continues_a_discard() {
         const SYNC: &[u8] = b"S\0\0\0\x04";
         let (ours, mut theirs) = tokio::io::duplex(1 << 20);
         let mut conn = Conn::new(ours);

@@ -22,11 +22,12 @@ pub(in crate::pg) struct WireError {
 pub(in crate::pg) type WireResult<T> = Result<T, WireError>;
 
 impl WireError {
+    /// Returns an error with an SQLSTATE and a message, which does not end the session.
     fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
         Self { sqlstate, message: message.into(), hint: None, position: None, fatal: false }
     }
 
-    /// Returns the error for a client that violates the protocol; it ends the session.
+    /// Returns the error for a client that violates the protocol. The error ends the session.
     pub(in crate::pg) fn protocol(message: impl Into<String>) -> Self {
         Self { fatal: true, ..Self::new("08P01", message) }
     }
@@ -47,7 +48,7 @@ impl WireError {
         Self::new("42P03", format!("portal \"{name}\" already exists"))
     }
 
-    /// Returns the error for a definition in a transaction that has written.
+    /// Returns the error for a definition in a transaction that has already written documents.
     pub(in crate::pg) fn late_definition() -> Self {
         let what = "a definition cannot follow writes in their transaction, because it cannot be rolled back with them";
         Self::new("25001", what)
@@ -59,13 +60,14 @@ impl WireError {
         Self::new("34000", format!("there is no portal \"{name}\""))
     }
 
-    /// Returns the error for a portal whose rows were not requested in time.
-    pub(in crate::pg) fn given_up(name: &str) -> Self {
+    /// Returns the error for a portal (a statement with values) whose further rows were not
+    /// requested in time.
+    pub(in crate::pg) fn portal_timed_out(name: &str) -> Self {
         let what = format!("the rows of portal \"{name}\" waited too long for their client");
         Self::new("34000", what).with_hint("run it again; the setting cursor_idle_s is the limit")
     }
 
-    /// Returns the error for a session that was idle for too long; it ends the session.
+    /// Returns the error for a session that was idle for too long. The error ends the session.
     pub(in crate::pg) fn idle_session() -> Self {
         Self::new("57P05", "the session waited too long for a statement")
             .with_hint(
@@ -74,14 +76,14 @@ impl WireError {
             .fatal()
     }
 
-    /// Returns the error for a session that ends with its process.
+    /// Returns the error for a session that ends because its process stops.
     pub(in crate::pg) fn stopped() -> Self {
         Self::new("57P01", "terminating connection due to administrator command: the process stops")
             .with_hint("connect again, to another router or after its start")
             .fatal()
     }
 
-    /// Returns the error for a client that connects while the process stops.
+    /// Returns the error for a client that connects while the process is being stopped.
     pub(in crate::pg) fn stopping() -> Self {
         Self::new("57P03", "the process is shutting down")
             .with_hint("connect to another router, or after its start")
@@ -98,8 +100,8 @@ impl WireError {
         }
     }
 
-    /// Returns the error for a session whose transaction was idle for too long; it ends the
-    /// session.
+    /// Returns the error for a session whose transaction was idle for too long. The error ends
+    /// the session.
     pub(in crate::pg) fn idle_in_transaction() -> Self {
         let what = "the transaction waited too long for its client, and was rolled back";
         Self::new("25P03", what)
@@ -119,29 +121,30 @@ impl WireError {
         self
     }
 
-    /// Appends a description of the state after an interrupted statement, and sets the hint.
-    pub(in crate::pg) fn leaving(mut self, left: &str, hint: String) -> Self {
+    /// Appends a description of what an interrupted statement has left behind, and sets the hint.
+    pub(in crate::pg) fn with_left_state(mut self, left: &str, hint: String) -> Self {
         self.message = format!("{}; {left}", self.message);
         self.hint = Some(hint);
         self
     }
 
-    /// Returns the error as one that ends the session.
+    /// Returns this error as one that ends the session.
     pub(in crate::pg) fn fatal(mut self) -> Self {
         self.fatal = true;
         self
     }
 
-    /// The SQLSTATE of the error.
+    /// Returns the SQLSTATE of the error.
     pub(in crate::pg) fn sqlstate(&self) -> &'static str {
         self.sqlstate
     }
 
-    /// True if the error ends the session.
+    /// Returns true if the error ends the session.
     pub(in crate::pg) fn is_fatal(&self) -> bool {
         self.fatal
     }
 
+    /// Returns the fields of the protocol's message, with a severity.
     fn fields(&self, severity: &str) -> Vec<(u8, String)> {
         // The protocol ends a field with NUL.
         let clean = |text: &str| text.replace('\0', "\u{fffd}");
@@ -156,7 +159,7 @@ impl WireError {
         fields
     }
 
-    /// The protocol's message for the error.
+    /// Returns the protocol's message for the error.
     pub(in crate::pg) fn response(&self) -> ErrorResponse {
         ErrorResponse::new(self.fields(if self.fatal { "FATAL" } else { "ERROR" }))
     }
@@ -195,7 +198,7 @@ pub(in crate::pg) struct Notice {
 }
 
 impl Notice {
-    /// The severity of remarks.
+    /// The severity of remarks (information that is no warning).
     pub(in crate::pg) const REMARK: &'static str = "NOTICE";
 
     /// Returns a notice with severity WARNING.
@@ -206,20 +209,20 @@ impl Notice {
         Self { severity: "WARNING", sqlstate, message: message.into(), hint: None }
     }
 
-    /// Returns a notice with a remark about a statement that continues.
+    /// Returns a notice with a remark: information about a statement that continues.
     pub(in crate::pg) fn remark(remark: Remark) -> Self {
         let Remark { message, hint } = remark;
         let hint = hint.map(Cow::Borrowed);
         Self { severity: Self::REMARK, sqlstate: "00000", message: message.into(), hint }
     }
 
-    /// Returns a notice with a message and a hint.
-    pub(in crate::pg) fn hinted((message, hint): (String, String)) -> Self {
+    /// Returns a notice that consists of a message and a hint.
+    pub(in crate::pg) fn notice_with_hint((message, hint): (String, String)) -> Self {
         let hint = Some(hint.into());
         Self { severity: Self::REMARK, sqlstate: "00000", message: message.into(), hint }
     }
 
-    /// The protocol's message for the notice.
+    /// Returns the protocol's message for the notice.
     pub(in crate::pg) fn response(self) -> NoticeResponse {
         let hint = self.hint.map(Cow::into_owned);
         let text = WireError { hint, ..WireError::new(self.sqlstate, self.message) };

@@ -1,19 +1,19 @@
-//! Decoder of messages from the client. `pgwire`'s decoders trust the counts inside a message, so
-//! the shape of a message is checked before they run.
+//! Decodes messages of the client. The decoders of the library `pgwire` trust the counts inside a
+//! message, so the structure of a message is checked before they run.
 
 use bytes::{Buf, BytesMut};
 use pgwire::messages::{DecodeContext, PgWireFrontendMessage, ProtocolVersion};
 
 use super::error::{WireError, WireResult};
 
-/// The maximum size of a message with its header, in bytes. A document of a few megabytes fits; a
-/// wrong length does not make the server allocate a gigabyte.
+/// The maximum size of a message with its header, in bytes. It allows documents of a few
+/// megabytes, but a wrong length cannot make the server allocate a gigabyte.
 pub(in crate::pg) const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 /// The size of a message's header, in bytes: one for the type, four for the length.
 pub(super) const HEADER_BYTES: usize = 5;
 
-/// Decodes a header: returns the message's type, and the number of bytes after the header.
+/// Decodes a header. Returns the message's type, and the number of bytes after the header.
 pub(super) fn header(bytes: [u8; HEADER_BYTES]) -> WireResult<(u8, usize)> {
     let [kind, length @ ..] = bytes;
     let length = u32::from_be_bytes(length) as usize;
@@ -23,10 +23,10 @@ pub(super) fn header(bytes: [u8; HEADER_BYTES]) -> WireResult<(u8, usize)> {
     }
 }
 
-/// Decodes one whole message, including its header.
+/// Decodes one complete message, including its header.
 pub(in crate::pg) fn decode(mut bytes: BytesMut) -> WireResult<PgWireFrontendMessage> {
     let kind = bytes[0];
-    if !Shape::of(&bytes[HEADER_BYTES..], kind) {
+    if !BodyChecker::is_valid(&bytes[HEADER_BYTES..], kind) {
         let kind = char::from(kind).escape_default();
         return Err(WireError::protocol(format!("a malformed message of type {kind}")));
     }
@@ -40,23 +40,27 @@ pub(in crate::pg) fn decode(mut bytes: BytesMut) -> WireResult<PgWireFrontendMes
     }
 }
 
-/// The remaining bytes of a message's body, during the check of its shape.
-struct Shape<'a>(&'a [u8]);
+/// A checker of the structure of a message's body. The field contains the bytes that are still to
+/// be checked.
+struct BodyChecker<'a>(&'a [u8]);
 
-impl<'a> Shape<'a> {
-    /// True if the body of a message has the shape that the decoder of its type expects.
-    fn of(body: &'a [u8], kind: u8) -> bool {
-        let mut shape = Shape(body);
+impl<'a> BodyChecker<'a> {
+    /// Returns true if the body of a message has the structure that the decoder of its type
+    /// expects.
+    fn is_valid(body: &'a [u8], kind: u8) -> bool {
+        let mut shape = BodyChecker(body);
         let fits = match kind {
-            b'Q' | b'f' => shape.text(),
-            b'P' => shape.text().and(shape.text()).and(shape.counted(4)),
-            b'B' => shape.text().and(shape.text()).and(shape.counted(2)).and_then(|()| {
-                let values = shape.count()?;
-                (0..values).try_for_each(|_| shape.value())?;
-                shape.counted(2)
-            }),
-            b'C' | b'D' => shape.skip(1).and(shape.text()),
-            b'E' => shape.text().and(shape.skip(4)),
+            b'Q' | b'f' => shape.skip_text(),
+            b'P' => shape.skip_text().and(shape.skip_text()).and(shape.skip_items(4)),
+            b'B' => {
+                shape.skip_text().and(shape.skip_text()).and(shape.skip_items(2)).and_then(|()| {
+                    let values = shape.count()?;
+                    (0..values).try_for_each(|_| shape.skip_value())?;
+                    shape.skip_items(2)
+                })
+            }
+            b'C' | b'D' => shape.skip(1).and(shape.skip_text()),
+            b'E' => shape.skip_text().and(shape.skip(4)),
             b'd' | b'p' => return true,
             b'H' | b'S' | b'X' | b'c' => Some(()),
             _ => None,
@@ -64,33 +68,35 @@ impl<'a> Shape<'a> {
         fits.is_some() && shape.0.is_empty()
     }
 
+    /// Skips a number of bytes; `None` if there are fewer.
     fn skip(&mut self, bytes: usize) -> Option<()> {
         self.0 = self.0.get(bytes..)?;
         Some(())
     }
 
-    /// Skips a UTF-8 text with a final NUL; `None` if there is none.
-    fn text(&mut self) -> Option<()> {
+    /// Skips a UTF-8 text and the NUL after it; `None` if there is no such text.
+    fn skip_text(&mut self) -> Option<()> {
         let end = self.0.iter().position(|byte| *byte == 0)?;
         std::str::from_utf8(&self.0[..end]).ok()?;
         self.skip(end + 1)
     }
 
+    /// Reads a count of two bytes; `None` if it is incomplete.
     fn count(&mut self) -> Option<usize> {
         let mut head = self.0.get(..2)?;
         self.skip(2)?;
         Some(usize::from(head.get_u16()))
     }
 
-    /// Skips a count and this many items of a fixed size; `None` if they are incomplete.
-    fn counted(&mut self, item_bytes: usize) -> Option<()> {
+    /// Skips a count and as many items of a fixed size; `None` if they are incomplete.
+    fn skip_items(&mut self, item_bytes: usize) -> Option<()> {
         let count = self.count()?;
         self.skip(count * item_bytes)
     }
 
-    /// Skips a value of Bind: its length (negative for NULL), then its bytes; `None` if it is
-    /// incomplete.
-    fn value(&mut self) -> Option<()> {
+    /// Skips a value of a Bind message: its length (negative for NULL), then its bytes. Returns
+    /// `None` if the value is incomplete.
+    fn skip_value(&mut self) -> Option<()> {
         let mut head = self.0.get(..4)?;
         self.skip(4)?;
         match head.get_i32() {

@@ -1,5 +1,5 @@
-//! The messages of the protocol: their bytes on the socket, and the values, types and errors in
-//! them.
+//! The messages of the SQL protocol: their bytes on the socket, and the values, types and errors
+//! that they contain.
 
 pub mod conn;
 pub mod error;

@@ -16,6 +16,7 @@ pub(in crate::pg) fn oid(column_type: ColumnType) -> u32 {
     wire_type(column_type).oid()
 }
 
+/// Returns the type of the protocol for a column's type.
 fn wire_type(column_type: ColumnType) -> Type {
     match column_type {
         ColumnType::Text => Type::TEXT,
@@ -37,7 +38,8 @@ pub(in crate::pg) fn size(column_type: ColumnType) -> i16 {
     }
 }
 
-/// Returns the OID of a parameter's type: the declared one, or the one inferred from the statement.
+/// Returns the OID of a parameter's type: the type that the client has declared, or else the type
+/// that the statement implies.
 pub(in crate::pg) fn parameter_oid(declared: u32, inferred: ColumnType) -> u32 {
     match declared {
         0 => oid(inferred),
@@ -46,8 +48,8 @@ pub(in crate::pg) fn parameter_oid(declared: u32, inferred: ColumnType) -> u32 {
     }
 }
 
-/// Returns the type of a parameter that the client has declared as a number with a fraction; `None`
-/// for other types.
+/// Returns the type of a parameter that the client has declared as a number that may have a
+/// fraction; `None` for other types.
 pub(in crate::pg) fn declared_fraction(oid: u32) -> Option<ColumnType> {
     match Type::from_oid(oid)? {
         Type::FLOAT4 | Type::FLOAT8 => Some(ColumnType::Float8),
@@ -66,6 +68,7 @@ pub(in crate::pg) fn parameter(oid: u32, format: Format, bytes: Option<&Bytes>) 
     }
 }
 
+/// Returns bytes as text; an error if they are not UTF-8 or contain NUL.
 fn utf8(bytes: &[u8]) -> Result<&str> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| Error::new(ErrorCode::InvalidText, "a parameter is not UTF-8"))?;
@@ -75,6 +78,7 @@ fn utf8(bytes: &[u8]) -> Result<&str> {
     }
 }
 
+/// Decodes the text form of a parameter's value.
 fn from_text(known: &Type, text: &str) -> Result<Value> {
     let cast = match *known {
         Type::BOOL => ColumnType::Bool,
@@ -99,6 +103,7 @@ fn from_text(known: &Type, text: &str) -> Result<Value> {
     }
 }
 
+/// Decodes the binary form of a parameter's value.
 fn from_binary(known: &Type, bytes: &[u8]) -> Result<Value> {
     let float = |float: f64| Number::from_double(float).map(Value::Number);
     let value = match *known {
@@ -131,10 +136,12 @@ fn from_binary(known: &Type, bytes: &[u8]) -> Result<Value> {
     value.ok_or_else(|| invalid(known))
 }
 
+/// Returns exactly `N` bytes; `None` for any other number.
 fn fixed<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok()
 }
 
+/// Returns the error for a value that its type does not allow.
 fn invalid(known: &Type) -> Error {
     Error::new(ErrorCode::InvalidText, format!("a parameter is not a valid {known}"))
 }

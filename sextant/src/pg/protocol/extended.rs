@@ -1,10 +1,13 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close.
 //!
-//! A prepared statement is a parsed text with the types of its parameters. A portal is a prepared statement with values.
-//! The first Execute plans it; then the portal keeps its rows, so that Execute with a row limit returns them in pieces.
-//! Portals live until the end of their transaction, or until ROLLBACK TO a savepoint before them.
+//! A prepared statement is a parsed text with the types of its parameters. A portal is a prepared
+//! statement with values. The first Execute plans the statement. The portal then stores its
+//! result, so that several Execute messages with a row limit return all rows. A portal exists
+//! until its transaction ends, or until ROLLBACK TO goes back to a savepoint before the portal
+//! was opened.
 //!
-//! A client may never execute a suspended portal again, so its scan is parked after a while ([`crate::rows::suspended_result`]).
+//! The client may never request the remaining rows of a portal, so its scan is parked after a
+//! while ([`crate::rows::suspended_result`]).
 
 use std::sync::Arc;
 
@@ -21,37 +24,39 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::finish::row_description;
 use super::portal::{OpenRows, Portal, PortalProgress, Prepared};
 use super::session::Session;
-use crate::flow::Room;
+use crate::flow::ReservedMemory;
 use crate::pg::message::error::{WireError, WireResult};
 use crate::pg::message::frame::MESSAGE_BYTES_MAX;
 use crate::pg::message::types::{declared_fraction, parameter, parameter_oid};
-use crate::pg::result::row_writer::{RowWriter, Shape};
-use crate::pg::result::stream::{Piece, row_limit};
+use crate::pg::result::row_writer::{RowMessage, RowWriter};
+use crate::pg::result::stream::{RowsProgress, row_limit};
 use crate::pg::session::resolved_names::ResolvedNames;
 use crate::pg::statement::describe::Description;
 use crate::pg::statement::execute::StatementOutcome;
 use crate::rows::format::Format;
 use crate::rows::suspended_result::SuspendedResult;
-use crate::sql::places::with_place;
+use crate::sql::places::with_column_position;
 use crate::sql::plan::declare;
 use crate::sql::texts::{LONG_TEXT_BYTES, PARSED};
 use crate::sql::{ParsedStatement, ast::Statement};
 
-/// The maximum number of prepared statements in a session; drivers with a cache keep a few hundred.
+/// The maximum number of prepared statements in a session. Drivers with a cache have a few
+/// hundred.
 const PREPARED_MAX: usize = 10_000;
 
 /// The maximum number of portals in a session.
 const PORTALS_MAX: usize = 1000;
 
-/// The maximum size of the texts of a session's prepared statements together, in bytes; the longest
-/// statement fits. Parsed statements take about ten times as much.
+/// The maximum size of the texts of all prepared statements of a session, in bytes. It allows the
+/// longest statement. Parsed statements take about ten times as much memory.
 const PREPARED_BYTES_MAX: usize = 5 << 20;
 
-/// The maximum size of the values of a session's portals together, each with the text of its
-/// statement, in bytes: twice the longest message.
+/// The maximum size of the values of all portals of a session, in bytes; the text of each
+/// portal's statement counts too. It allows twice the longest message.
 const PORTAL_BYTES_MAX: usize = 2 * MESSAGE_BYTES_MAX;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+    /// Handles Parse: parses a text and stores it as a prepared statement.
     pub(super) async fn parse(&mut self, parse: Parse) -> WireResult<()> {
         let name = parse.name.unwrap_or_default();
         if name.is_empty() {
@@ -67,7 +72,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let all = bytes + others.map(|(_, prepared)| prepared.bytes).sum::<usize>();
         check_bytes("prepared statements", all, PREPARED_BYTES_MAX)?;
         let mut statements = self.parse_text(&parse.query).await?;
-        let room = self.room_of(&name, bytes).await?;
+        let room = self.reserve_statement(&name, bytes).await?;
         if statements.len() > 1 {
             let message = "a prepared statement must be one statement, not several";
             return Err(Error::new(ErrorCode::Syntax, message).into());
@@ -109,9 +114,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.conn.send(ParseComplete::new())
     }
 
-    /// Reserves the memory of a prepared statement. `None` for an unnamed statement of usual
-    /// length, of which a session has at most one.
-    async fn room_of(&mut self, name: &str, bytes: usize) -> WireResult<Option<Room>> {
+    /// Reserves memory for a prepared statement. Returns `None` for an unnamed statement of usual
+    /// length, since a session has at most one of these.
+    async fn reserve_statement(
+        &mut self,
+        name: &str,
+        bytes: usize,
+    ) -> WireResult<Option<ReservedMemory>> {
         if bytes > LONG_TEXT_BYTES {
             return Ok(self.room.take());
         }
@@ -119,21 +128,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Ok(None);
         }
         let timeout = self.state.settings.statement_timeout();
-        Ok(Some(self.state.memory().take(bytes * PARSED, timeout).await?))
+        Ok(Some(self.state.memory().reserve(bytes * PARSED, timeout).await?))
     }
 
+    /// Returns the description of a prepared statement, within the session's time-out.
     async fn describe_statement(
         &mut self,
         parsed: &ParsedStatement,
         sql: &str,
         kept: &ResolvedNames,
     ) -> WireResult<Description> {
-        self.interrupt.arm(self.state.settings.statement_timeout());
+        self.interrupt.begin_statement(self.state.settings.statement_timeout());
         let describe = self.state.describe(&parsed.statement, parsed.parameters, kept);
         let described = self.interrupt.guard(describe).await?;
-        Ok(described.map_err(|error| with_place(error, sql, parsed.start))?)
+        Ok(described.map_err(|error| with_column_position(error, sql, parsed.start))?)
     }
 
+    /// Handles Bind: creates a portal from a prepared statement and values.
     pub(super) fn bind(&mut self, bind: Bind) -> WireResult<()> {
         let statement = bind.statement_name.unwrap_or_default();
         let prepared =
@@ -171,7 +182,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         let format_codes = bind.result_column_format_codes;
         let progress = PortalProgress::Bound;
-        let _room = self.conn.take_room();
+        let _room = self.conn.take_memory();
         let (opened, _) = self.state.savepoints();
         let portal =
             Portal { prepared, values, format_codes, progress, opened, began: 0, bytes, _room };
@@ -179,6 +190,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.conn.send(BindComplete::new())
     }
 
+    /// Handles Describe.
     pub(super) async fn describe(&mut self, describe: Describe) -> WireResult<()> {
         let name = describe.name.unwrap_or_default();
         let (prepared, format_codes) = match describe.target_type {
@@ -215,6 +227,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
+    /// Handles Execute: runs a portal, or continues it.
     pub(super) async fn execute(&mut self, execute: Execute) -> WireResult<()> {
         let name = execute.name.unwrap_or_default();
         // The portal is taken out while it runs.
@@ -230,29 +243,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         portal.progress = match portal.progress {
             PortalProgress::Bound => {
                 (portal.began, _) = self.state.savepoints();
-                self.begin(&prepared, parsed, (&portal.values, &portal.format_codes)).await?
+                self.begin_portal(&prepared, parsed, (&portal.values, &portal.format_codes)).await?
             }
             PortalProgress::Finished => {
                 self.state.block.is_mixed = true;
                 let message = format!("portal \"{name}\" was executed before and cannot run again");
                 return Err(Error::new(ErrorCode::WrongState, message).into());
             }
-            PortalProgress::Running(running) => self.go_on(&parsed.statement, running)?,
+            PortalProgress::Running(running) => self.continue_portal(&parsed.statement, running)?,
             PortalProgress::Suspended(suspended) => {
-                let running = suspended.resume().ok_or_else(|| WireError::given_up(&name))?;
-                self.go_on(&parsed.statement, running)?
+                let running =
+                    suspended.resume().ok_or_else(|| WireError::portal_timed_out(&name))?;
+                self.continue_portal(&parsed.statement, running)?
             }
         };
         if let PortalProgress::Running(mut running) = portal.progress {
             let (OpenRows { rows, writer }, limit) = (&mut *running, row_limit(execute.max_rows));
             let piece = rows.write(&mut self.conn, &mut self.interrupt, writer, limit).await?;
             portal.progress = match piece {
-                Piece::Suspended => {
+                RowsProgress::Suspended => {
                     self.conn.send(PortalSuspended::new())?;
                     let flow = self.state.login.doors.flow();
                     PortalProgress::Suspended(SuspendedResult::new(running, &self.env, flow))
                 }
-                Piece::Finished => {
+                RowsProgress::Finished => {
                     self.complete(rows.tag())?;
                     PortalProgress::Running(running)
                 }
@@ -265,7 +279,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    async fn begin(
+    /// Runs the statement of a portal for the first time. Returns the portal's new state.
+    async fn begin_portal(
         &mut self,
         prepared: &Prepared,
         parsed: &ParsedStatement,
@@ -279,7 +294,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             StatementOutcome::Rows(rows) => {
                 prepared.check_columns(&rows.columns)?;
                 let formats = Format::list(format_codes, rows.columns.len())?;
-                let writer = RowWriter::new(Shape::Data, &rows.columns, &formats)
+                let writer = RowWriter::new(RowMessage::Data, &rows.columns, &formats)
                     .with_float_digits(self.state.settings.float_digits());
                 Ok(PortalProgress::Running(Box::new(OpenRows { rows, writer })))
             }
@@ -290,17 +305,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    fn go_on(
+    /// Continues a portal whose result has further rows.
+    fn continue_portal(
         &mut self,
         statement: &Statement,
         running: Box<OpenRows>,
     ) -> WireResult<PortalProgress> {
         self.state.check_transaction(statement)?;
         self.take_place(statement)?;
-        self.interrupt.arm(self.state.settings.statement_timeout());
+        self.interrupt.begin_statement(self.state.settings.statement_timeout());
         Ok(PortalProgress::Running(running))
     }
 
+    /// Handles Close: removes a portal or a prepared statement.
     pub(super) fn close(&mut self, close: Close) -> WireResult<()> {
         let name = close.name.unwrap_or_default();
         match close.target_type {
@@ -315,7 +332,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 }
 
-/// Returns an error if `all` bytes are more than a session may keep.
+/// Returns an error if `all` bytes are more than the maximum of a session, `most`.
 fn check_bytes(what: &str, all: usize, most: usize) -> WireResult<()> {
     if all <= most {
         return Ok(());

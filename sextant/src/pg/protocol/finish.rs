@@ -1,4 +1,4 @@
-//! Finishes statements: command tags, COPY, and the description of rows.
+//! The ends of statements: command tags, COPY data, and the descriptions of rows.
 
 use pgwire::messages::copy::{CopyDone, CopyOutResponse};
 use pgwire::messages::data::{FieldDescription, RowDescription};
@@ -8,15 +8,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::session::Session;
 use crate::pg::message::error::WireResult;
 use crate::pg::message::types::{oid, size};
-use crate::pg::result::row_writer::{RowWriter, Shape};
+use crate::pg::result::row_writer::{RowMessage, RowWriter};
 use crate::pg::result::stream::Rows;
 use crate::pg::statement::execute::StatementOutcome;
 use crate::rows::format::Format;
 use crate::sql::plan::ColumnInfo;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    /// Sends the end of any outcome except rows, which the callers send in the formats of their
-    /// protocol. The last statement of a query text ends with the commit of its transaction.
+    /// Finishes a statement with any outcome except rows; the callers send rows in the formats of
+    /// their protocol. After the last statement of a query text, commits its transaction.
     pub(super) async fn finish(&mut self, done: StatementOutcome, is_last: bool) -> WireResult<()> {
         let tag = match done {
             StatementOutcome::Tag(tag) => tag,
@@ -35,10 +35,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.complete(tag)
     }
 
+    /// Sends the rows of a COPY … TO STDOUT; returns the command tag.
     async fn copy_out(&mut self, mut rows: Rows) -> WireResult<String> {
         let count = rows.columns.len();
         self.conn.send(CopyOutResponse::new(0, count as i16, vec![0; count]))?;
-        let writer = RowWriter::new(Shape::Copy, &rows.columns, &[])
+        let writer = RowWriter::new(RowMessage::Copy, &rows.columns, &[])
             .with_float_digits(self.state.settings.float_digits());
         rows.write(&mut self.conn, &mut self.interrupt, &writer, u64::MAX).await?;
         self.conn.send(CopyDone::new())?;

@@ -1,5 +1,5 @@
-//! Waiting for the client's next message, by which the previous statement is known to be the last
-//! one or not.
+//! Waits for the client's next message. The type of this message shows whether the previous
+//! statement was the last one of its transaction.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -16,9 +16,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.wait_for(async |conn| conn.read().await).await
     }
 
-    /// True if a write is a single-statement transaction: the next message is Sync, possibly after
-    /// messages that close its portal or statement. A client that disconnects before Sync has not
-    /// requested the write.
+    /// Returns true if a write is the only statement of its transaction: the next message is
+    /// Sync, possibly after messages that close the write's portal or statement. If the client
+    /// disconnects before Sync, the write is not executed.
     pub(super) async fn is_alone(&mut self, statement: &Statement) -> WireResult<bool> {
         let is_write = matches!(statement, Statement::Insert(_) | Statement::Delete { .. });
         if !is_write || !matches!(self.state.transaction, Transaction::None) {
@@ -27,9 +27,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.is_sync_next().await
     }
 
-    /// Checks, after the data of a COPY, whether the COPY is a single-statement transaction. In a
-    /// query text this is known before.
-    pub(in crate::pg) async fn look_ahead_of_copy(&mut self) -> WireResult<()> {
+    /// Determines, after the data of a COPY, whether the COPY is the only statement of its
+    /// transaction. In a query text, this is known before.
+    pub(in crate::pg) async fn check_copy_is_alone(&mut self) -> WireResult<()> {
         let is_extended = !self.state.block.is_last && !self.state.block.in_text;
         if is_extended && matches!(self.state.transaction, Transaction::None) {
             self.state.block.is_last = self.is_sync_next().await?;
@@ -37,6 +37,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
+    /// Returns true if the next message is Sync, after messages that close portals or statements.
     async fn is_sync_next(&mut self) -> WireResult<bool> {
         match self.wait_for(async |conn| conn.next_kind(b'C').await).await? {
             Some(b'S') => Ok(true),
@@ -47,9 +48,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    /// Waits for the client. Ends the session if its user is dropped or the process stops; an open
-    /// transaction then continues until the cut. The wait has a time limit in a transaction, which
-    /// holds an epoch and memory, and a limit by a setting otherwise.
+    /// Waits for the client. Returns an error that ends the session if its user is dropped or the
+    /// process stops. When the process stops, an open transaction may continue for a few seconds.
+    /// In a transaction the wait has a time limit, since the transaction keeps an epoch and
+    /// memory; otherwise a setting may limit the wait.
     async fn wait_for<T>(
         &mut self,
         next: impl AsyncFnOnce(&mut Conn<S>) -> WireResult<T>,

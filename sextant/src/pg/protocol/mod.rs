@@ -1,5 +1,5 @@
-//! The simple and the extended protocol, with the loop that reads and answers the messages of a
-//! session.
+//! The simple and the extended protocol of PostgreSQL, and the loop that reads and answers the
+//! messages of a session.
 
 mod extended;
 mod finish;

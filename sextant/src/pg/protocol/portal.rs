@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
-use crate::flow::Room;
+use crate::flow::ReservedMemory;
 use crate::pg::result::row_writer::RowWriter;
 use crate::pg::result::stream::Rows;
 use crate::pg::session::resolved_names::ResolvedNames;
@@ -15,23 +15,23 @@ use crate::sql::plan::ColumnInfo;
 
 /// A prepared statement.
 pub(super) struct Prepared {
-    /// The statement; `None` if its text is empty.
+    /// The parsed statement; `None` if its text is empty.
     pub(super) statement: Option<ParsedStatement>,
     /// The types of its parameters.
     pub(super) parameter_oids: Vec<u32>,
-    /// The result columns of a SELECT at the time of its preparation; they do not change later.
+    /// The result columns of a SELECT when it was prepared. They must not change later.
     pub(super) columns: Option<Arc<[ColumnInfo]>>,
-    /// The objects that the statement's names mean.
+    /// The cached objects that the names in the statement mean.
     pub(super) kept: ResolvedNames,
     /// The length of the statement's text, in bytes. The parsed statement takes about ten times as
     /// much.
     pub(super) bytes: usize,
-    /// The memory reserved for the statement, held until it is dropped.
-    pub(super) _room: Option<Room>,
+    /// The memory reserved for the statement. It is released when this value is dropped.
+    pub(super) _room: Option<ReservedMemory>,
 }
 
 impl Prepared {
-    /// Returns an error if a result has other columns than the description that was sent to the
+    /// Returns an error if a result has other columns than those that were described to the
     /// client.
     pub(super) fn check_columns(&self, now: &[ColumnInfo]) -> Result<()> {
         if self.columns.as_ref().is_none_or(|columns| **columns == *now) {
@@ -42,7 +42,7 @@ impl Prepared {
     }
 }
 
-/// A prepared statement with values.
+/// A portal: a prepared statement with the values of its parameters.
 pub(super) struct Portal {
     pub(super) prepared: Arc<Prepared>,
     pub(super) values: Vec<Value>,
@@ -55,18 +55,18 @@ pub(super) struct Portal {
     /// The length of the values and of the statement's text, in bytes.
     pub(super) bytes: usize,
     /// The memory reserved for large values.
-    pub(super) _room: Option<Room>,
+    pub(super) _room: Option<ReservedMemory>,
 }
 
-/// The state of a portal.
+/// The progress of a portal's execution.
 pub(super) enum PortalProgress {
     /// The portal has not been executed yet.
     Bound,
-    /// The portal is returning rows, or has returned the last one.
+    /// The portal is returning rows, or has returned its last row.
     Running(Box<OpenRows>),
-    /// The portal has further rows for the next Execute.
+    /// The portal has further rows, which the next Execute requests.
     Suspended(SuspendedResult<Box<OpenRows>>),
-    /// The portal has executed a statement without rows, which cannot be executed again.
+    /// The portal has executed a statement that returns no rows. It cannot be executed again.
     Finished,
 }
 

@@ -1,5 +1,5 @@
-//! The state of one client's session, and the steps before a statement runs: parsing, places and
-//! time limits.
+//! One client's session, and the steps before a statement runs: parsing, the limits of running
+//! statements, and time limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::portal::{Portal, Prepared};
 use crate::access::Access;
 use crate::backend::Samples;
-use crate::flow::{Room, StatementPlace};
-use crate::pg::interrupt::{Interrupt, Registration, outcome};
+use crate::flow::{ReservedMemory, StatementPlace};
+use crate::pg::interrupt::{Interrupt, Registration, await_outcome};
 use crate::pg::message::conn::{Conn, FLUSH_AFTER};
 use crate::pg::message::error::{Notice, WireError, WireResult};
 use crate::pg::session::known_settings::REPORTED;
@@ -27,31 +27,31 @@ use crate::pg::start::startup::Parameters;
 use crate::pg::statement::execute::StatementOutcome;
 use crate::sql::ParsedStatement;
 use crate::sql::ast::Statement;
-use crate::sql::definitions::building::{left_behind, left_changing, left_loading};
-use crate::sql::places::with_place;
-use crate::sql::remarks::{RemarkSink, Remarks};
-use crate::sql::texts::{LONG_TEXT_BYTES, parse_long, room_for};
+use crate::sql::definitions::building::{state_after_alter, state_after_create, state_after_load};
+use crate::sql::places::with_column_position;
+use crate::sql::remarks::{RemarkReceiver, Remarks};
+use crate::sql::texts::{LONG_TEXT_BYTES, parse_long, reserve_for_parsing};
 
-/// The state of one client's session.
+/// One client's session, with its connection, settings, prepared statements and portals.
 pub(in crate::pg) struct Session<S> {
     pub(in crate::pg) conn: Conn<S>,
     pub(in crate::pg) env: Env,
     pub(in crate::pg) interrupt: Interrupt,
     pub(in crate::pg) state: SessionState,
-    /// The remarks about the running statement.
-    told: RemarkSink,
+    /// The receiver of remarks about the running statement.
+    told: RemarkReceiver,
     pub(super) prepared: BTreeMap<String, Arc<Prepared>>,
     pub(super) portals: BTreeMap<String, Portal>,
     pub(super) registration: Registration,
-    /// The values of [`REPORTED`] that were sent to the client, and the count of changes of
-    /// settings at that time.
+    /// The values of the settings [`REPORTED`] that the client knows, and the count of changes of
+    /// settings when they were sent.
     reported: (Vec<String>, u64),
-    /// True after an error in the extended protocol, until Sync.
+    /// True while messages are skipped: after an error in the extended protocol, until Sync.
     pub(super) skipping: bool,
-    /// The place of the running statement.
+    /// The permission to run the present statement, within the limits of clients.
     pub(super) place: Option<StatementPlace>,
-    /// The memory of the running statement, if its text is long.
-    pub(super) room: Option<Room>,
+    /// The memory reserved for the running statement, if its text is long.
+    pub(super) room: Option<ReservedMemory>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
@@ -63,7 +63,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         registration: Registration,
     ) -> Self {
         let flow = Arc::clone(login.doors.flow());
-        conn.limit(&flow, access.principal());
+        conn.apply_limits(&flow, access.principal());
         let (remarks, told) = Remarks::channel();
         let state = SessionState {
             env: env.clone(),
@@ -96,8 +96,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    /// Sends an error to the client; returns it if it ends the session.
-    pub(super) fn tell(&mut self, error: WireError) -> WireResult<()> {
+    /// Sends an error to the client. Returns the error if it ends the session.
+    pub(super) fn send_error(&mut self, error: WireError) -> WireResult<()> {
         if error.is_fatal() {
             return Err(error);
         }
@@ -105,8 +105,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.fail(&error)
     }
 
-    /// Sends an error to the client and records that a statement failed, which makes an open
-    /// transaction fail.
+    /// Sends an error to the client. Records that a statement has failed, so that an open
+    /// transaction becomes failed.
     pub(super) fn fail(&mut self, error: &WireError) -> WireResult<()> {
         self.state.fail_transaction();
         self.send_notices()?;
@@ -115,7 +115,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.report()
     }
 
-    /// Sends the notices to the client; false if there are none.
+    /// Sends the waiting notices to the client. Returns false if there are none.
     pub(in crate::pg) fn send_notices(&mut self) -> WireResult<bool> {
         let mut has_any = false;
         for notice in std::mem::take(&mut self.state.notices) {
@@ -125,8 +125,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(has_any)
     }
 
-    /// Sends ReadyForQuery, and closes portals whose transaction has ended.
-    pub(super) async fn ready(&mut self) -> WireResult<()> {
+    /// Sends ReadyForQuery, and drops the portals whose transaction has ended.
+    pub(super) async fn send_ready(&mut self) -> WireResult<()> {
         let status = match self.state.transaction {
             Transaction::None => {
                 self.portals.clear();
@@ -139,35 +139,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(self.conn.flush().await?)
     }
 
-    /// Parses a query text within the session's time-out; a long text on a blocking thread.
+    /// Parses a query text within the session's time-out. A long text is parsed on a blocking
+    /// thread.
     pub(super) async fn parse_text(&mut self, sql: &str) -> WireResult<Vec<ParsedStatement>> {
         if sql.len() <= LONG_TEXT_BYTES {
             return Ok(crate::sql::parse(sql)?);
         }
         let timeout = self.state.settings.statement_timeout();
         // The wait has the time limit of the statement, and a separate error.
-        self.interrupt.arm(None);
-        // The room of parsing contains the message's.
-        self.conn.give_room_back();
+        self.interrupt.begin_statement(None);
+        // The memory reserved for parsing includes that of the message.
+        self.conn.release_memory();
         let memory = self.state.memory();
-        let room = self.interrupt.guard(room_for(sql.len(), &memory, timeout)).await??;
-        self.interrupt.arm(timeout);
+        let room = self.interrupt.guard(reserve_for_parsing(sql.len(), &memory, timeout)).await??;
+        self.interrupt.begin_statement(timeout);
         let parsing = parse_long(sql.to_owned(), room, &self.env);
         let (parsed, room) = self.interrupt.guard(parsing).await?;
         self.room = Some(room);
         Ok(parsed?)
     }
 
-    /// Releases the place and the memory that the statements of a message have taken.
-    pub(super) fn give_back(&mut self) {
+    /// Ends the permission and releases the memory of the statements of a message.
+    pub(super) fn release_place(&mut self) {
         (self.place, self.room) = (None, None);
-        self.conn.give_room_back();
+        self.conn.release_memory();
     }
 
-    /// Takes a place for a statement, unless its message has one. The place is released after the
-    /// answer to the message.
+    /// Obtains the permission to run a statement, within the limits of clients, unless its
+    /// message already has one. The permission ends after the answer to the message.
     pub(super) fn take_place(&mut self, statement: &Statement) -> WireResult<()> {
-        // The place of the end of a transaction was taken without a limit.
+        // The place of a statement that ends a transaction was taken without a check of the
+        // limits.
         self.place.take_if(|place| place.is_exempt() && !ends_transaction(statement));
         if self.place.is_none() {
             self.place = Some(self.state.login.statement(statement)?);
@@ -175,7 +177,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    /// Runs a statement within the session's time-out and returns its outcome.
+    /// Runs a statement within the session's time-out. Returns its outcome.
     pub(super) async fn start(
         &mut self,
         parsed: &ParsedStatement,
@@ -185,8 +187,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.start_in(("", 0), parsed, values, kept).await
     }
 
-    /// Runs a statement that begins at byte `start` of a query text, and adds positions in the text
-    /// to errors.
+    /// Runs a statement that begins at byte `start` of a query text. Adds to errors their
+    /// position in the text.
     pub(super) async fn start_in(
         &mut self,
         (sql, start): (&str, usize),
@@ -216,7 +218,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Statement::Commit | Statement::Rollback => self.portals.clear(),
             _ => {}
         }
-        self.interrupt.arm(self.state.settings.statement_timeout());
+        self.interrupt.begin_statement(self.state.settings.statement_timeout());
         let shows_remarks = self.state.settings.shows(Notice::REMARK);
         let done = {
             let mut run = std::pin::pin!(self.state.run(parsed, values, kept));
@@ -242,7 +244,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                         }
                     };
                     match interrupted {
-                        Err(error) if changes_at_once(statement) => outcome(error, run).await,
+                        Err(error) if changes_at_once(statement) => await_outcome(error, run).await,
                         done => done,
                     }
                 }
@@ -254,14 +256,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             self.send_notice(Notice::remark(remark))?;
         }
         self.send_notices()?;
-        let done = done.map_err(|error| with_place(error, sql, start))?;
+        let done = done.map_err(|error| with_column_position(error, sql, start))?;
         if let Statement::RollbackTo(_) | Statement::Release(_) = statement {
-            self.keep_portals(statement);
+            self.drop_undone_portals(statement);
         }
         self.report()?;
         Ok(done)
     }
 
+    /// Sends a notice to the client, unless its setting suppresses it.
     fn send_notice(&mut self, notice: Notice) -> WireResult<()> {
         match self.state.settings.shows(notice.severity) {
             true => self.conn.send(notice.response()),
@@ -269,10 +272,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    /// Ends the implicit transaction of the previous statements, if there is one, and sends an
-    /// error of its commit to the client.
+    /// Ends the implicit transaction of the previous statements, if there is one. If the commit
+    /// fails, sends its error to the client.
     pub(super) async fn end_block(&mut self) -> WireResult<()> {
-        if !self.state.is_outside() {
+        if !self.state.is_outside_transaction() {
             return Ok(());
         }
         if matches!(self.state.transaction, Transaction::None) {
@@ -281,11 +284,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         self.state.login.check()?;
         self.take_place(&Statement::Commit)?;
-        self.interrupt.arm(self.state.settings.statement_timeout());
+        self.interrupt.begin_statement(self.state.settings.statement_timeout());
         let done = {
             let mut commit = std::pin::pin!(self.state.end_block());
             match self.interrupt.guard(commit.as_mut()).await {
-                Err(error) => outcome(error, commit).await,
+                Err(error) => await_outcome(error, commit).await,
                 done => done,
             }
         };
@@ -294,10 +297,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.report()
     }
 
-    /// Drops the portals that ROLLBACK TO undoes: those opened after the savepoint, and those whose
-    /// rows may include changes that were rolled back. After RELEASE, portals opened after the
-    /// savepoint belong to the enclosing savepoint.
-    fn keep_portals(&mut self, statement: &Statement) {
+    /// Drops the portals that a ROLLBACK TO statement invalidates: portals that were opened after
+    /// the savepoint, and portals whose rows may include changes that are rolled back. After
+    /// RELEASE, portals that were opened after the savepoint belong to the enclosing savepoint.
+    fn drop_undone_portals(&mut self, statement: &Statement) {
         let (depth, has_undone) = self.state.savepoints();
         match statement {
             Statement::RollbackTo(_) => self.portals.retain(|_, portal| {
@@ -310,7 +313,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    /// Sends the settings that the protocol reports to clients, if they have changed.
+    /// Sends the settings that the protocol reports to clients, if any of them has changed.
     fn report(&mut self) -> WireResult<()> {
         let changes = self.state.settings.changes();
         let (known, known_changes) = &self.reported;
@@ -327,18 +330,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
+    /// Sends the command tag of a finished statement.
     pub(super) fn complete(&mut self, tag: String) -> WireResult<()> {
         self.conn.send(CommandComplete::new(tag))
     }
 }
 
-/// Returns the values of [`REPORTED`].
+/// Returns the values of the settings [`REPORTED`].
 fn reported(settings: &Settings) -> Vec<String> {
     REPORTED.iter().map(|name| settings.show(&name.to_lowercase()).unwrap_or_default()).collect()
 }
 
-/// Returns the error of an interrupted statement. If the statement has begun a build, the error
-/// says that the build continues.
+/// Returns the error of an interrupted statement. If the statement had begun the build of an
+/// index, the error says that the build continues.
 fn after_interrupt(
     error: WireError,
     statement: &Statement,
@@ -348,15 +352,15 @@ fn after_interrupt(
         Statement::CreateIndex(create) => std::slice::from_ref(&create.name),
         Statement::BuildIndex { indexes, .. } => indexes,
         Statement::AlterIndex { name, .. } => {
-            let (left, hint) = left_changing(&catalog(), name);
-            return error.leaving(&left, hint);
+            let (left, hint) = state_after_alter(&catalog(), name);
+            return error.with_left_state(&left, hint);
         }
         Statement::LoadVersion { bucket, version, .. } => {
-            let (left, hint) = left_loading(&catalog(), bucket, version);
-            return error.leaving(&left, hint);
+            let (left, hint) = state_after_load(&catalog(), bucket, version);
+            return error.with_left_state(&left, hint);
         }
         _ => return error,
     };
-    let (left, hint) = left_behind(&catalog(), names);
-    error.leaving(&left, hint)
+    let (left, hint) = state_after_create(&catalog(), names);
+    error.with_left_state(&left, hint)
 }

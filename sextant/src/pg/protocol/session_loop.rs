@@ -1,13 +1,14 @@
-//! The session loop.
+//! The loop of a session, which reads and answers the client's messages.
 //!
 //! The loop reads and answers message after message. In the simple protocol each query text ends
-//! with ReadyForQuery. In the extended protocol an error is sent at once and all messages up to the
-//! next Sync are skipped, so that the answers match the messages of a client that pipelines.
-//! Messages of a failed COPY are skipped too.
+//! with ReadyForQuery. In the extended protocol an error is sent at once, and all messages up to
+//! the next Sync are skipped. The answers therefore match the messages of a client that sends
+//! several messages without waiting. Messages of a failed COPY are skipped too.
 //!
-//! All statements before one Sync are a transaction (`transact`), which Sync commits. A write
-//! therefore waits for the type of the next message: if that is Sync, the write is executed without
-//! a transaction. A client that needs an answer before Sync sends Flush.
+//! All statements up to a Sync form a transaction (`transact`), which Sync commits. Before a
+//! write is executed, the loop therefore waits for the type of the next message. If the next
+//! message is Sync, the write is executed without a transaction. A client that needs the answer
+//! before Sync sends Flush.
 
 use pgwire::messages::PgWireFrontendMessage as Message;
 use proto::{Error, ErrorCode};
@@ -19,7 +20,7 @@ use crate::pg::message::error::{WireError, WireResult};
 use crate::pg::message::frame::MESSAGE_BYTES_MAX;
 use crate::pg::start::startup;
 
-/// True if the session continues, false if it ends.
+/// The result of a step: true if the session continues, false if it ends.
 type Continues = bool;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
@@ -29,10 +30,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.conn.close().await;
     }
 
+    /// Reads and answers messages until the session ends.
     async fn serve(&mut self) {
         let settings = &self.state.settings;
         let welcome = startup::welcome(&mut self.conn, settings, &self.registration);
-        if welcome.is_err() || self.send_notices().is_err() || self.ready().await.is_err() {
+        if welcome.is_err() || self.send_notices().is_err() || self.send_ready().await.is_err() {
             return;
         }
         loop {
@@ -58,7 +60,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    /// Reads and answers one message. After an error the loop skips to Sync.
+    /// Reads and answers one message. After an error, messages up to the next Sync are skipped.
     async fn step(&mut self) -> WireResult<Continues> {
         let message = match self.read_message().await? {
             Input::Message(message) => message,
@@ -69,26 +71,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     format!("a message has {bytes} bytes; the limit is {MESSAGE_BYTES_MAX} bytes"),
                 );
                 let hint = "load documents with COPY … FROM STDIN, which takes any number of them";
-                return self.discarded(kind, error.with_hint(hint)).await;
+                return self.answer_discarded(kind, error.with_hint(hint)).await;
             }
-            Input::NoRoom(kind, error) => return self.discarded(kind, error).await,
+            Input::NoRoom(kind, error) => return self.answer_discarded(kind, error).await,
         };
         match message {
             Message::Terminate(_) => return Ok(false),
             Message::Sync(_) => {
                 self.skipping = false;
                 if let Err(error) = self.end_block().await {
-                    self.tell(error)?;
+                    self.send_error(error)?;
                 }
-                self.give_back();
-                self.ready().await?;
+                self.release_place();
+                self.send_ready().await?;
             }
             Message::Flush(_) => self.conn.flush().await?,
-            _ if self.skipping => self.conn.give_room_back(),
+            _ if self.skipping => self.conn.release_memory(),
             message => {
                 self.state.login.check()?;
                 let answered = self.answer(message).await;
-                self.give_back();
+                self.release_place();
                 answered?;
             }
         }
@@ -118,16 +120,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    /// Answers a message whose body was discarded.
-    async fn discarded(&mut self, kind: u8, error: Error) -> WireResult<Continues> {
+    /// Answers a message whose body was discarded because it was too long or there was no memory
+    /// for it.
+    async fn answer_discarded(&mut self, kind: u8, error: Error) -> WireResult<Continues> {
         if self.skipping || matches!(kind, b'd' | b'c' | b'f') {
             return Ok(true);
         }
         self.state.block.is_mixed = true;
         match kind {
             b'Q' => {
-                self.tell(error.into())?;
-                self.ready().await?;
+                self.send_error(error.into())?;
+                self.send_ready().await?;
                 Ok(true)
             }
             _ => Err(error.into()),

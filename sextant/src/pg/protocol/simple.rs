@@ -7,27 +7,28 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::finish::row_description;
 use super::session::Session;
 use crate::pg::message::error::WireResult;
-use crate::pg::result::row_writer::{RowWriter, Shape};
+use crate::pg::result::row_writer::{RowMessage, RowWriter};
 use crate::pg::session::resolved_names::ResolvedNames;
 use crate::pg::statement::execute::StatementOutcome;
 
-/// The number of statements after which the session lets other tasks run, which costs more than a
-/// small statement.
+/// The number of statements of a query text after which the session lets other tasks run. A
+/// switch of tasks costs more than a small statement.
 const TURN_STATEMENTS: usize = 16;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    /// Runs the statements of a query text up to the first failure. Several statements are one
-    /// transaction, together with earlier statements without Sync, except for those between BEGIN
-    /// and COMMIT.
+    /// Runs the statements of a query text up to the first failure. Several statements form one
+    /// transaction, together with earlier statements that no Sync has ended. Statements between
+    /// BEGIN and COMMIT belong to the explicit transaction instead.
     pub(super) async fn simple_query(&mut self, sql: &str) -> WireResult<()> {
         if let Err(error) = self.simple_statements(sql).await {
-            self.tell(error)?;
+            self.send_error(error)?;
         }
         // The client may send its next statement in another session at once.
-        self.give_back();
-        self.ready().await
+        self.release_place();
+        self.send_ready().await
     }
 
+    /// Runs the statements of a query text, and returns the first error.
     async fn simple_statements(&mut self, sql: &str) -> WireResult<()> {
         // As in PostgreSQL, the text takes the place of the unnamed statement, and its statements that of the unnamed portal.
         self.prepared.remove("");
@@ -59,7 +60,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             match self.start_in(place, &parsed, &[], &ResolvedNames::default()).await? {
                 StatementOutcome::Rows(mut rows) => {
                     self.conn.send(row_description(&rows.columns, &[]))?;
-                    let writer = RowWriter::new(Shape::Data, &rows.columns, &[])
+                    let writer = RowWriter::new(RowMessage::Data, &rows.columns, &[])
                         .with_float_digits(self.state.settings.float_digits());
                     rows.write(&mut self.conn, &mut self.interrupt, &writer, u64::MAX).await?;
                     if is_last {
@@ -73,7 +74,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    /// Begins a statement of a text with one or several statements.
+    /// Records the begin of a statement, and whether it is the last or one of several statements
+    /// of its text.
     fn begin_statement(&mut self, is_last: bool, is_one_of_several: bool) {
         (self.state.block.is_last, self.state.block.in_text) = (is_last, is_one_of_several);
         if is_one_of_several {

@@ -1,4 +1,4 @@
-//! The row of a result with aggregates, computed from partial aggregates.
+//! Computes the row of a result with aggregates from the partial aggregates of the scan.
 
 use bigdecimal::BigDecimal;
 use proto::expr::aggregate::{AggregateFunction, PartialAggregate};
@@ -8,17 +8,17 @@ use proto::{Error, ErrorCode, Result};
 use crate::rows::value::Datum;
 use crate::sql::plan::Cell;
 
-/// The minimum number of decimal places of an average. A small average has more, so that it has
-/// this many significant digits.
+/// The minimum number of decimal places of an average. A small average has more decimal places,
+/// so that it has as many significant digits.
 const AVERAGE_SCALE: i64 = 16;
 
-/// Returns the row for the cells of a plan.
+/// Returns the row of the result, with the cells that a plan specifies.
 pub(super) fn aggregate_row(cells: &[Cell], partials: &[PartialAggregate]) -> Result<Vec<Datum>> {
     if cells.len() != partials.len() {
-        return Err(unexpected());
+        return Err(wrong_result_kind());
     }
     let datum = |(cell, partial): (&Cell, &PartialAggregate)| {
-        let Cell::Aggregate(function, cast) = cell else { return Err(unexpected()) };
+        let Cell::Aggregate(function, cast) = cell else { return Err(wrong_result_kind()) };
         let datum = aggregate(*function, partial)?;
         match cast {
             Some(to) => datum.cast(*to),
@@ -28,6 +28,7 @@ pub(super) fn aggregate_row(cells: &[Cell], partials: &[PartialAggregate]) -> Re
     cells.iter().zip(partials).map(datum).collect()
 }
 
+/// Returns the value of an aggregate function from a partial aggregate.
 fn aggregate(function: AggregateFunction, partial: &PartialAggregate) -> Result<Datum> {
     if let Some(sum) = partial.infinite_sum() {
         let not_a_number = || {
@@ -49,16 +50,16 @@ fn aggregate(function: AggregateFunction, partial: &PartialAggregate) -> Result<
     })
 }
 
-/// Returns the quotient with at least [`AVERAGE_SCALE`] significant digits, like PostgreSQL's
-/// averages.
+/// Returns the quotient of a sum and a count, with at least [`AVERAGE_SCALE`] significant digits,
+/// like PostgreSQL's averages.
 fn average(sum: &BigDecimal, count: u64) -> BigDecimal {
     let first_digit = sum.digits() as i64 - 1 - sum.fractional_digit_count();
     let zeros = i64::from(count.max(1).ilog10()) + 1 - first_digit;
     (sum.clone() / count).round(AVERAGE_SCALE + zeros.max(1) - 1)
 }
 
-/// Returns the error for a batch with another kind of result than requested.
-pub(super) fn unexpected() -> Error {
+/// Returns the error for a batch that has another kind of result than the scan has requested.
+pub(super) fn wrong_result_kind() -> Error {
     Error::internal("a scan returned rows instead of aggregates, or aggregates instead of rows")
 }
 

@@ -1,9 +1,9 @@
-//! Documents by id as rows of a result.
+//! Reads documents by id as the rows of a result.
 //!
-//! Documents are read in one call, so that a statement reads all of them in one state. Two cases
-//! need several calls, each of which reads the newest state: more than [`DOCUMENTS_AT_ONCE`] ids,
-//! and documents that are too long for one answer. In a transaction all calls read the
-//! transaction's epoch.
+//! One call reads all documents of a statement, so that all are read at the same moment. Two
+//! cases need several calls, each of which reads the newest documents: more than
+//! [`DOCUMENTS_AT_ONCE`] ids, and documents that are too long for one answer. In a transaction
+//! all calls read the transaction's epoch.
 
 use std::collections::VecDeque;
 
@@ -14,15 +14,15 @@ use crate::access::{Access, TransactionView};
 use crate::rows::value::Datum;
 use crate::sql::plan::{DocumentColumn, DocumentPlan};
 
-/// The maximum number of ids in one call; with the longest ids the request has 4 MiB.
+/// The maximum number of ids in one call. With ids of the maximum length, the request has 4 MiB.
 const DOCUMENTS_AT_ONCE: usize = 16_384;
 
 /// The rows of a SELECT of documents by id.
 pub(super) struct Documents {
     access: Access,
-    /// The plan, which contains the ids that are still to be read, in reverse order.
+    /// The plan of the SELECT. It contains the ids that are not read yet, in reverse order.
     plan: DocumentPlan,
-    /// The view of the transaction in which the statement runs.
+    /// What the transaction of the statement sees of the bucket; `None` outside of a transaction.
     view: Option<TransactionView>,
     found: VecDeque<(String, Bytes)>,
     /// The number of ids in one call.
@@ -39,7 +39,7 @@ impl Documents {
         Self { access, plan, view, found: VecDeque::new(), at_once: DOCUMENTS_AT_ONCE }
     }
 
-    /// Reads further documents; returns false at the end.
+    /// Reads further documents. Returns false if there are none.
     pub(super) async fn fetch(&mut self) -> Result<bool> {
         let plan = &mut self.plan;
         if plan.ids.is_empty() || plan.limit == Some(0) {
@@ -68,13 +68,14 @@ impl Documents {
         Ok(true)
     }
 
-    /// Returns the next row of the documents that were read; `None` if there is none.
+    /// Returns the row of the next document that was read; `None` if all were returned.
     pub(super) fn row(&mut self) -> Result<Option<Vec<Datum>>> {
         let next = self.found.pop_front();
         next.map(|(id, document)| document_row(&self.plan.cells, id, &document)).transpose()
     }
 }
 
+/// Returns the row of a document, with the columns that the plan specifies.
 fn document_row(cells: &[DocumentColumn], id: String, document: &[u8]) -> Result<Vec<Datum>> {
     let text = std::str::from_utf8(document)
         .map_err(|_| Error::new(ErrorCode::Corrupt, format!("document {id:?} is not UTF-8")))?;

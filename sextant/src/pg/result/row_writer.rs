@@ -11,9 +11,9 @@ use crate::rows::line::{self, escape_nul};
 use crate::rows::value::Datum;
 use crate::sql::plan::{Cell, ColumnInfo};
 
-/// The kind of messages that contain rows.
+/// The kind of message that contains a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::pg) enum Shape {
+pub(in crate::pg) enum RowMessage {
     /// `DataRow` messages.
     Data,
     /// `CopyData` messages: one for each row, in COPY's text format.
@@ -22,28 +22,33 @@ pub(in crate::pg) enum Shape {
 
 /// The writer of the rows of one result.
 pub(in crate::pg) struct RowWriter {
-    shape: Shape,
+    shape: RowMessage,
     columns: Vec<(ColumnType, Format)>,
     /// The number of digits to which doubles are rounded in text; `None` for all digits.
     float_digits: Option<usize>,
 }
 
 impl RowWriter {
-    pub(in crate::pg) fn new(shape: Shape, columns: &[ColumnInfo], formats: &[Format]) -> Self {
+    /// Returns a writer of rows with these columns in these formats.
+    pub(in crate::pg) fn new(
+        shape: RowMessage,
+        columns: &[ColumnInfo],
+        formats: &[Format],
+    ) -> Self {
         let formats = formats.iter().copied().chain(std::iter::repeat(Format::Text));
         let columns = columns.iter().zip(formats).map(|(c, format)| (c.column_type, format));
         Self { shape, columns: columns.collect(), float_digits: None }
     }
 
-    /// Returns a writer that rounds doubles in text to this number of digits, as
+    /// Returns a writer that rounds doubles in text to this number of digits, as the setting
     /// `extra_float_digits` requires.
     pub(in crate::pg) fn with_float_digits(mut self, digits: Option<usize>) -> Self {
         self.float_digits = digits;
         self
     }
 
-    /// Appends a row to `out`. `cell` appends the value of one column and returns false for NULL;
-    /// its arguments are the column's number, type and format.
+    /// Appends a row to `out`. `cell` appends the value of one column and returns true, or
+    /// returns false for NULL; its arguments are the column's number, type and format.
     fn row(
         &self,
         out: &mut Vec<u8>,
@@ -51,8 +56,8 @@ impl RowWriter {
     ) -> Result<()> {
         let start = out.len();
         let written = match self.shape {
-            Shape::Data => self.data_row(out, &mut cell),
-            Shape::Copy => self.copy_row(out, &mut cell),
+            RowMessage::Data => self.data_row(out, &mut cell),
+            RowMessage::Copy => self.copy_row(out, &mut cell),
         };
         match written {
             Ok(()) => {
@@ -68,6 +73,7 @@ impl RowWriter {
         }
     }
 
+    /// Appends a `DataRow` message.
     fn data_row(
         &self,
         out: &mut Vec<u8>,
@@ -87,6 +93,7 @@ impl RowWriter {
         Ok(())
     }
 
+    /// Appends a `CopyData` message.
     fn copy_row(
         &self,
         out: &mut Vec<u8>,
@@ -122,7 +129,7 @@ impl RowWriter {
         })
     }
 
-    /// Appends a row of values to `out`.
+    /// Appends a row of computed values to `out`.
     pub(super) fn datums(&self, row: &[Datum], out: &mut Vec<u8>) -> Result<()> {
         self.row(out, |n, column_type, format, out| {
             let Some(datum) = row.get(n) else { return Ok(false) };
@@ -140,8 +147,8 @@ impl RowWriter {
     }
 }
 
-/// Rounds the double whose text begins at offset `at` of `out`. Integers are not rounded, and
-/// neither is a `numeric` that was not computed as a double.
+/// Rounds the number whose text begins at offset `at` of `out`, if it was computed as a double.
+/// Integers and exact `numeric` values are not rounded.
 fn round(
     (column_type, is_computed): (ColumnType, bool),
     out: &mut Vec<u8>,
@@ -183,7 +190,7 @@ mod tests {
         EntryPrinter::with_directions(cells, vec![false, true])
     }
 
-    fn print(cells: Vec<Cell>, types: &[ColumnType], shape: Shape) -> Vec<u8> {
+    fn print(cells: Vec<Cell>, types: &[ColumnType], shape: RowMessage) -> Vec<u8> {
         let parts = [Value::from("a\tb"), Value::int(7)];
         let (mut entry, mut include) = (Vec::new(), Vec::new());
         encode_entry(&parts, &[false, true], "id1", &mut entry).unwrap();
@@ -207,7 +214,7 @@ mod tests {
             vec![Cell::Id, Cell::Key(1), Cell::Key(0), Cell::Include(0), Cell::Computed(sum)];
         let types = [Text, Int8, Text, Text, Int8];
         assert_eq!(
-            print(cells.clone(), &types, Shape::Copy),
+            print(cells.clone(), &types, RowMessage::Copy),
             b"d\0\0\0\x14id1\t7\ta\\tb\t\\N\t8\n"
         );
         let expected = [
@@ -218,11 +225,11 @@ mod tests {
             b"\xff\xff\xff\xff",
             b"\0\0\0\x018",
         ];
-        assert_eq!(print(cells, &types, Shape::Data), expected.concat());
+        assert_eq!(print(cells, &types, RowMessage::Data), expected.concat());
     }
 
     #[test]
-    fn integers_are_printed_whole_in_both_directions_or_refused() {
+    fn integers_in_both_directions_are_exact() {
         let ints = [0, 1, 9, 255, 256, 65_535, 16_777_216, 2_147_483_647, 2_147_483_648];
         let ints = ints.into_iter().chain([1 << 55, 1 << 56, i64::MAX, i64::MIN + 1]);
         for int in ints.flat_map(|int| [int, -int]) {
@@ -233,7 +240,7 @@ mod tests {
                 let mut entry = Vec::new();
                 encode_entry([&Value::int(int)], &[descending], "a long id", &mut entry).unwrap();
                 let types = [ColumnType::Text, column_type, ColumnType::Text];
-                let writer = RowWriter::new(Shape::Copy, &columns(&types), &[]);
+                let writer = RowWriter::new(RowMessage::Copy, &columns(&types), &[]);
                 let cells = vec![Cell::Id, Cell::Key(0), Cell::Id];
                 let mut printer = EntryPrinter::with_directions(cells, vec![descending]);
                 let mut out = Vec::new();
@@ -251,8 +258,8 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_entry_is_an_error_without_half_a_row() {
-        let writer = RowWriter::new(Shape::Data, &columns(&[ColumnType::Text]), &[]);
+    fn a_damaged_entry_prints_nothing() {
+        let writer = RowWriter::new(RowMessage::Data, &columns(&[ColumnType::Text]), &[]);
         let mut out = Vec::new();
         let row = Row { entry: b"\x40abc", include: b"" };
         assert!(writer.entry(&mut printer(vec![Cell::Id]), row, &mut out).is_err());
@@ -264,12 +271,12 @@ mod tests {
     fn a_nul_character_in_a_text_is_spelled_out() {
         let row = [Datum::text("a\0b")];
         let mut out = Vec::new();
-        RowWriter::new(Shape::Data, &columns(&[ColumnType::Text]), &[])
+        RowWriter::new(RowMessage::Data, &columns(&[ColumnType::Text]), &[])
             .datums(&row, &mut out)
             .unwrap();
         assert_eq!(out, b"D\0\0\0\x12\0\x01\0\0\0\x08a\\u0000b");
         out.clear();
-        RowWriter::new(Shape::Copy, &columns(&[ColumnType::Text]), &[])
+        RowWriter::new(RowMessage::Copy, &columns(&[ColumnType::Text]), &[])
             .datums(&row, &mut out)
             .unwrap();
         assert_eq!(out, b"d\0\0\0\x0ea\\\\u0000b\n");

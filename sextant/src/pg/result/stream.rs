@@ -1,10 +1,12 @@
-//! The stream of rows from the cluster to the client.
+//! Streams the rows of a result from the cluster to the client.
 //!
-//! [`Rows`] is a result that can be read in pieces: a suspended portal keeps it with the unsent
-//! rows of the current batch. The next batch is fetched only after all rows of the current one are
-//! in the buffer of answers, and rows are added to the buffer only after the socket has taken a
-//! full one. So a slow client slows the scan down, and memory is bounded by one batch and one
-//! buffer. If the socket accepts no bytes for a while, the scan is parked like that of a suspended
+//! [`Rows`] is a result that can be read in several steps: a suspended portal stores it with the
+//! unsent rows of the current batch.
+//!
+//! The next batch is fetched only after all rows of the current one are in the buffer of answers.
+//! When the buffer is full, no row is added until the socket has taken its contents. A slow
+//! client therefore slows the scan down, and the memory is bounded by one batch and one buffer.
+//! If the socket accepts no bytes for a while, the scan is parked like that of a suspended
 //! portal.
 
 use std::collections::VecDeque;
@@ -20,7 +22,7 @@ use router::ScanBatch;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::aggregate_row::{aggregate_row, unexpected};
+use super::aggregate_row::{aggregate_row, wrong_result_kind};
 use super::documents::Documents;
 use super::row_writer::RowWriter;
 use crate::access::{Access, BatchSource, TransactionView};
@@ -32,7 +34,7 @@ use crate::rows::suspended_result::SUSPENDED_RUNS;
 use crate::rows::value::Datum;
 use crate::sql::plan::{Cell, ColumnInfo, DocumentPlan, IndexPlan};
 
-/// The rows of a result that are not sent yet.
+/// The rows of a result that are not yet sent.
 pub(in crate::pg) struct Rows {
     pub(in crate::pg) columns: Arc<[ColumnInfo]>,
     source: ResultSource,
@@ -41,25 +43,26 @@ pub(in crate::pg) struct Rows {
     sent: u64,
 }
 
+/// The source of a result's rows: a scan, documents, or a table of values.
 enum ResultSource {
     Table(VecDeque<Vec<Datum>>),
-    Scan { batches: Box<dyn BatchSource>, printer: Box<EntryPrinter>, rest: Rest },
+    Scan { batches: Box<dyn BatchSource>, printer: Box<EntryPrinter>, rest: UnwrittenRows },
     Aggregates { batches: Box<dyn BatchSource>, cells: Vec<Cell>, row: VecDeque<Vec<Datum>> },
     Documents(Documents),
 }
 
-/// The rows of a batch that are not written yet.
+/// The rows of a batch that are not yet written to the buffer.
 #[derive(Default)]
-struct Rest {
+struct UnwrittenRows {
     data: Bytes,
-    /// The offset of the next row in the batch's data, in bytes.
+    /// The offset of the next row in the data of the batch, in bytes.
     at: usize,
     rows: u32,
 }
 
-/// The state of a result after some of its rows were written.
+/// The progress of a result after some of its rows were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::pg) enum Piece {
+pub(in crate::pg) enum RowsProgress {
     /// All rows are written.
     Finished,
     /// The requested number of rows is written, and more may follow.
@@ -71,7 +74,7 @@ impl Rows {
         Self { columns: columns.into(), source, tag: "SELECT", counted: true, sent: 0 }
     }
 
-    /// Returns a result with known rows.
+    /// Returns a result with the given rows.
     pub(in crate::pg) fn table(
         columns: impl Into<Arc<[ColumnInfo]>>,
         rows: Vec<Vec<Datum>>,
@@ -79,7 +82,7 @@ impl Rows {
         Self::new(columns, ResultSource::Table(rows.into()))
     }
 
-    /// Returns the result of a scan.
+    /// Returns the result of a scan of an index.
     pub(in crate::pg) fn scan(plan: IndexPlan, batches: Box<dyn BatchSource>) -> Self {
         let aggregates = plan.cells.iter().any(|cell| matches!(cell, Cell::Aggregate(..)));
         let source = match (aggregates, plan.skip_aggregates) {
@@ -90,7 +93,7 @@ impl Rows {
             (false, _) => ResultSource::Scan {
                 batches,
                 printer: Box::new(EntryPrinter::new(&plan.index.spec, plan.cells)),
-                rest: Rest::default(),
+                rest: UnwrittenRows::default(),
             },
         };
         Self::new(plan.columns, source)
@@ -116,17 +119,18 @@ impl Rows {
         }
     }
 
-    /// Returns the result with another first word of its command tag.
+    /// Changes the first word of the result's command tag.
     pub(in crate::pg) fn with_tag(self, tag: &'static str) -> Self {
         Self { tag, ..self }
     }
 
-    /// Returns the result with a command tag without the number of rows.
+    /// Changes the result's command tag to a text that does not contain the number of rows.
     pub(in crate::pg) fn with_fixed_tag(self, tag: &'static str) -> Self {
         Self { tag, counted: false, ..self }
     }
 
-    /// Returns the command tag with the number of rows since the last Execute, as in PostgreSQL.
+    /// Returns the command tag. It contains the number of rows since the last Execute, as in
+    /// PostgreSQL.
     pub(in crate::pg) fn tag(&self) -> String {
         match self.counted {
             true => format!("{} {}", self.tag, self.sent),
@@ -134,14 +138,14 @@ impl Rows {
         }
     }
 
-    /// Writes rows until the end, or until `limit` rows are written.
+    /// Writes rows until the end of the result, or until `limit` rows are written.
     pub(in crate::pg) async fn write<S: AsyncRead + AsyncWrite + Unpin>(
         &mut self,
         conn: &mut Conn<S>,
         interrupt: &mut Interrupt,
         writer: &RowWriter,
         limit: u64,
-    ) -> WireResult<Piece> {
+    ) -> WireResult<RowsProgress> {
         self.sent = 0;
         // The time at which the oldest buffered answer must go out.
         let mut flush_at = None;
@@ -158,7 +162,7 @@ impl Rows {
                 }
             }
             if self.sent == limit {
-                return Ok(Piece::Suspended);
+                return Ok(RowsProgress::Suspended);
             }
             if conn.is_full() {
                 flush_at = None;
@@ -196,12 +200,13 @@ impl Rows {
             if !more {
                 // Dropping the scan releases its permit; a further read finds no rows.
                 self.source = ResultSource::Table(VecDeque::new());
-                return Ok(Piece::Finished);
+                return Ok(RowsProgress::Finished);
             }
         }
     }
 
-    /// True if the computed columns have taken so much time that other tasks must run.
+    /// Returns true if the computed columns have taken so much time that other tasks must run.
+    /// Then resets the measurement.
     fn reset_if_due(&mut self) -> bool {
         match &mut self.source {
             ResultSource::Scan { printer, .. } => printer.reset_if_due(),
@@ -209,8 +214,8 @@ impl Rows {
         }
     }
 
-    /// Writes rows of the current batch up to a bound; returns their number, 0 at the end of the
-    /// batch.
+    /// Writes rows of the current batch up to a bound. Returns their number, which is 0 at the
+    /// end of the batch.
     fn print(&mut self, writer: &RowWriter, out: &mut Vec<u8>, bounds: Bounds) -> Result<u64> {
         let row = match &mut self.source {
             ResultSource::Scan { printer, rest, .. } => {
@@ -227,16 +232,17 @@ impl Rows {
     }
 }
 
-/// The bounds at which the writing of rows pauses.
+/// The bounds at which the writing of rows pauses: a number of rows, or a size of the buffer.
 #[derive(Clone, Copy)]
 struct Bounds {
     /// The maximum number of rows.
     rows: u64,
-    /// The size of the buffer of answers at which the writing pauses, in bytes.
+    /// The size of the buffer of answers, in bytes.
     bytes: usize,
 }
 
-/// Flushes the buffer; false if the client does not accept its bytes within [`SUSPENDED_RUNS`].
+/// Flushes the buffer. Returns false if the client does not accept all of it within
+/// [`SUSPENDED_RUNS`].
 async fn flush_soon<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
     interrupt: &mut Interrupt,
@@ -247,8 +253,8 @@ async fn flush_soon<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-impl Rest {
-    /// Writes rows up to a bound, or until other tasks must run; returns their number.
+impl UnwrittenRows {
+    /// Writes rows up to a bound, or until other tasks must run. Returns the number of rows.
     fn print(
         &mut self,
         printer: &mut EntryPrinter,
@@ -275,14 +281,14 @@ impl Rest {
     }
 }
 
-impl From<RowBlock> for Rest {
+impl From<RowBlock> for UnwrittenRows {
     fn from(block: RowBlock) -> Self {
         Self { data: block.data, at: 0, rows: block.rows }
     }
 }
 
 impl ResultSource {
-    /// Fetches the next batch; false at the end.
+    /// Fetches the next batch. Returns false if there is none.
     async fn fetch(&mut self) -> Result<bool> {
         match self {
             Self::Table(_) => Ok(false),
@@ -291,7 +297,7 @@ impl ResultSource {
                     *rest = block.into();
                     Ok(true)
                 }
-                Some(ScanBatch::Aggregates(_)) => Err(unexpected()),
+                Some(ScanBatch::Aggregates(_)) => Err(wrong_result_kind()),
                 None => Ok(false),
             },
             Self::Aggregates { batches, cells, row } => match batches.next().await? {
@@ -299,7 +305,7 @@ impl ResultSource {
                     row.push_back(aggregate_row(cells, &partials)?);
                     Ok(true)
                 }
-                Some(ScanBatch::Rows(_)) => Err(unexpected()),
+                Some(ScanBatch::Rows(_)) => Err(wrong_result_kind()),
                 None => Ok(false),
             },
             Self::Documents(documents) => documents.fetch().await,
@@ -307,7 +313,7 @@ impl ResultSource {
     }
 }
 
-/// The row limit of an Execute; 0 means all rows.
+/// Returns the row limit of an Execute message, in which 0 means all rows.
 pub(in crate::pg) fn row_limit(max_rows: i32) -> u64 {
     match u64::try_from(max_rows) {
         Ok(0) | Err(_) => u64::MAX,

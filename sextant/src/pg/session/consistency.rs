@@ -1,5 +1,5 @@
-//! The consistency of a scan outside of a transaction, determined by the settings and the floors of
-//! its session ([`super::floors`]).
+//! Determines the consistency of a scan outside of a transaction from the settings of its session
+//! and the epochs that the session has read ([`super::floors`]).
 
 use proto::model::cut::{Position, WritePosition};
 use proto::model::ids::{BucketId, Epoch, VbucketId};
@@ -14,8 +14,8 @@ use super::state::SessionState;
 /// milliseconds.
 const FLOOR_WAIT_MS: u64 = 1_000;
 
-/// Merges the position of a later write into `all`: replaces positions on the same branches and
-/// adds those in other vbuckets.
+/// Adds the position `own` of a later write to `all`. A position on the same branch replaces the
+/// earlier one; positions in other vbuckets are added.
 fn add_later(all: &mut WritePosition, own: &WritePosition) {
     let is_later = |(vbucket, at): &&(VbucketId, Position)| {
         let known = all.positions.iter().find(|(known, _)| known == vbucket);
@@ -32,7 +32,7 @@ impl SessionState {
         if asked == Consistency::RequestPlus || !self.settings.keeps_floors() {
             return Ok(asked);
         }
-        self.settle_writes(bucket).await?;
+        self.find_write_epoch(bucket).await?;
         let floors = &self.settings.floors;
         Ok(match asked {
             _ if floors.is_open(bucket) => Consistency::RequestPlus,
@@ -41,14 +41,14 @@ impl SessionState {
                 floors.last_write(bucket).into_iter().for_each(|own| add_later(&mut all, own));
                 Consistency::AtPlus(all.positions)
             }
-            _ => at_least(floors.of_index(bucket, index.id)),
+            _ => at_least(floors.floor_of_index(bucket, index.id)),
         })
     }
 
-    /// Returns an error if a transaction would read an older epoch than its session has read
-    /// before, which can happen while the bucket is held.
+    /// Returns an error if a transaction would read an older epoch than its session has already
+    /// read. This can happen while the bucket is held at an old epoch.
     pub(in crate::pg) fn check_floor(&self, index: &IndexInfo, epoch: Epoch) -> Result<()> {
-        let floor = self.settings.floors.of_index(index.bucket, index.id);
+        let floor = self.settings.floors.floor_of_index(index.bucket, index.id);
         let is_any = self.settings.consistency(index.bucket) == Consistency::Any;
         if epoch >= floor || !is_any || !self.settings.keeps_floors() {
             return Ok(());
@@ -62,20 +62,20 @@ impl SessionState {
         ))
     }
 
-    /// True if a rollback has removed the epoch that contained the session's writes.
+    /// Returns true if a rollback has removed the epoch that contained the session's writes.
     pub(in crate::pg) fn is_rolled_back(&self, bucket: BucketId) -> bool {
         self.settings.keeps_floors()
             && self.settings.floors.is_rolled_back(bucket, &self.access.catalog())
     }
 
-    /// Asks for the epoch that contains the session's writes in a bucket. If some of them are lost,
-    /// the error is returned once.
-    pub(in crate::pg) async fn settle_writes(&mut self, bucket: BucketId) -> Result<()> {
+    /// Asks the coordinators for the epoch that contains the session's writes in a bucket. If
+    /// some of the writes are lost, returns an error, but only once.
+    pub(in crate::pg) async fn find_write_epoch(&mut self, bucket: BucketId) -> Result<()> {
         if !self.settings.floors.has_written(bucket) {
             return Ok(());
         }
         let catalog = self.access.catalog();
-        let Some(positions) = self.settings.floors.unsettled(bucket, &catalog) else {
+        let Some(positions) = self.settings.floors.writes_without_epoch(bucket, &catalog) else {
             return Ok(());
         };
         let mut newest = Epoch(0);
@@ -83,7 +83,7 @@ impl SessionState {
             match self.access.epoch_of(position, FLOOR_WAIT_MS).await {
                 Ok(epoch) => newest = newest.max(epoch),
                 Err(error) if error.code == ErrorCode::InvalidParameter => {
-                    self.settings.floors.lose_writes(bucket);
+                    self.settings.floors.forget_writes(bucket);
                     let what = format!("a write of this session is lost: {}", error.message);
                     return Err(Error::new(ErrorCode::SnapshotTooOld, what)
                         .with_hint("the next scan reads what the source has now"));
@@ -98,7 +98,7 @@ impl SessionState {
                 }
             }
         }
-        self.settings.floors.settle(bucket, newest);
+        self.settings.floors.set_write_epoch(bucket, newest);
         Ok(())
     }
 }

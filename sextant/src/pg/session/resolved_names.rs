@@ -1,5 +1,5 @@
-//! A cache of the objects that the names of a prepared statement mean, valid while its index or
-//! bucket is unchanged.
+//! A cache of the objects that the names in a prepared statement mean. The cache is valid while
+//! the index or bucket of the statement is unchanged.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,21 +16,21 @@ use crate::sql::plan::{Relation, ResolvedSelect};
 #[derive(Default)]
 pub(in crate::pg) struct ResolvedNames {
     resolution: Mutex<Option<Resolution>>,
-    /// True if a sample of the statement's index was requested.
+    /// True if a sample of the statement's index was already requested.
     is_sampled: AtomicBool,
 }
 
-/// Resolved names, and the index or bucket in which they were resolved.
+/// Resolved names, with the index or bucket to which they belong.
 struct Resolution {
     relation: Option<Relation>,
     resolved: Arc<ResolvedSelect>,
 }
 
 impl ResolvedNames {
-    /// Returns the resolved names; `None` if the catalog has another version of the index or
-    /// bucket. `index` returns the generation of an index that the session reads, and `bucket` the
-    /// version of a data set.
-    pub(super) fn present(
+    /// Returns the stored resolved names; `None` if the index or bucket has changed since.
+    /// `index` returns the generation of an index that the session reads, and `bucket` the
+    /// version of a data set that it reads.
+    pub(super) fn still_valid(
         &self,
         catalog: &Catalog,
         index: impl FnOnce(IndexId) -> Option<Arc<IndexInfo>>,
@@ -51,12 +51,14 @@ impl ResolvedNames {
         is_present.then(|| Arc::clone(resolved))
     }
 
-    pub(super) fn keep(&self, relation: Option<Relation>, resolved: &Arc<ResolvedSelect>) {
+    /// Stores the resolved names of the statement.
+    pub(super) fn store(&self, relation: Option<Relation>, resolved: &Arc<ResolvedSelect>) {
         *lock(&self.resolution) = Some(Resolution { relation, resolved: Arc::clone(resolved) });
     }
 
-    /// True at the first call: later executions of a prepared statement need no sample.
-    pub(in crate::pg) fn samples_now(&self) -> bool {
+    /// Returns true at the first call, and false later: only the first execution of a prepared
+    /// statement needs a sample.
+    pub(in crate::pg) fn take_first_use(&self) -> bool {
         !self.is_sampled.swap(true, Ordering::Relaxed)
     }
 }

@@ -1,4 +1,4 @@
-//! SET: settings of a session, and modes of its transactions.
+//! The statement SET, which changes settings of a session and modes of its transactions.
 
 use proto::{Error, ErrorCode, Result};
 
@@ -10,8 +10,7 @@ use crate::sql::ast::TransactionModes;
 
 impl SessionState {
     /// Changes a setting of the session or, with `local`, of the transaction. A read-only
-    /// transaction cannot become writable, because it may have read an epoch that does not allow
-    /// writes.
+    /// transaction cannot become writable, because its epoch may not allow writes.
     pub(in crate::pg) fn set(
         &mut self,
         name: &str,
@@ -33,8 +32,8 @@ impl SessionState {
         self.settings.set(name, value, local)
     }
 
-    /// Sets modes of the present transaction, or the defaults for later ones: all of them, or none
-    /// after an error.
+    /// Sets modes of the present transaction, or the defaults for later transactions. After an
+    /// error, none of the modes is changed.
     pub(in crate::pg) fn set_modes(
         &mut self,
         modes: &TransactionModes,
@@ -42,9 +41,10 @@ impl SessionState {
     ) -> Result<()> {
         let before = self.settings.savepoint();
         let set = self.set_each_mode(modes, prefix);
-        set.inspect_err(|_| self.settings.back_to(&before))
+        set.inspect_err(|_| self.settings.rollback_to(&before))
     }
 
+    /// Sets each mode. `prefix` distinguishes the settings of the transaction from the defaults.
     fn set_each_mode(&mut self, modes: &TransactionModes, prefix: &str) -> Result<()> {
         if let Some(read_only) = modes.read_only {
             let value = if read_only { "on" } else { "off" };

@@ -1,5 +1,5 @@
-//! The settings of a session: Sextant's own, and those of PostgreSQL that drivers set or read at
-//! start.
+//! The settings of a session: Sextant's settings, and the settings of PostgreSQL that drivers set
+//! or read when they connect.
 //!
 //! `SET` belongs to its transaction: ROLLBACK undoes it, COMMIT keeps it, and the effect of `SET
 //! LOCAL` ends with either. An open transaction therefore stores the values after a commit and
@@ -14,8 +14,10 @@ use proto::rpc::scan::{Consistency, HedgeAfter};
 use proto::{Error, ErrorCode, Result};
 
 use super::floors::{Floors, at_least};
-use super::known_settings::{ACCEPTED, FIXED, IDLE_IN_TRANSACTION_MS, Reads, is_shown, no_setting};
-use super::values::{Positions, SHOWN_ONLY, TRANSACTION_READ_ONLY, Values, is_of_transaction};
+use super::known_settings::{
+    ACCEPTED, ConsistencySetting, FIXED, IDLE_IN_TRANSACTION_MS, is_shown, no_setting,
+};
+use super::values::{Positions, SHOWN_ONLY, TRANSACTION_READ_ONLY, Values, is_transaction_mode};
 
 /// The setting that limits the time for which a transaction waits for its client.
 const IDLE_IN_TRANSACTION: &str = "idle_in_transaction_session_timeout";
@@ -27,15 +29,16 @@ const IDLE_SESSION: &str = "idle_session_timeout";
 #[derive(Debug, Default)]
 pub(in crate::pg) struct Settings {
     now: Arc<Values>,
-    /// The values of the start-up packet, which RESET restores.
+    /// The values at the start of the session, which RESET restores.
     started: Arc<Values>,
-    /// The values after the end of the transaction; `None` outside of a transaction.
+    /// The values that will be valid after the end of the transaction; `None` outside of a
+    /// transaction.
     after: Option<EndValues>,
-    /// The number of calls that may have changed a value.
+    /// The number of calls that may have changed a value, by which callers detect changes.
     changes: u64,
     /// The positions of this session's writes.
     written: Positions,
-    /// The epochs below which the session's scans must not read.
+    /// The oldest epochs that the session's scans may read.
     pub(in crate::pg) floors: Floors,
     /// The name of the version of a data set that the session has read last.
     pub(in crate::pg) read_version: String,
@@ -45,16 +48,16 @@ pub(in crate::pg) struct Settings {
     pub(in crate::pg) idle_session: Option<Duration>,
 }
 
-/// The settings at a savepoint.
+/// The settings at the time of a savepoint.
 #[derive(Clone, Debug)]
 pub(in crate::pg) struct SavedSettings {
     now: Arc<Values>,
-    /// The values after a commit; `None` if they are the present ones.
+    /// The values after a commit; `None` if they equal the present values.
     commit: Option<Arc<Values>>,
 }
 
 impl SavedSettings {
-    /// True if the values are shared with those of another savepoint.
+    /// Returns true if the values are shared with those of another savepoint.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let commits = self.commit.as_ref().zip(other.commit.as_ref());
         Arc::ptr_eq(&self.now, &other.now)
@@ -67,7 +70,7 @@ impl SavedSettings {
     }
 }
 
-/// The values of the settings after a transaction.
+/// The values of the settings after the transaction, for a commit and for a rollback.
 #[derive(Debug)]
 struct EndValues {
     commit: Arc<Values>,
@@ -75,24 +78,24 @@ struct EndValues {
 }
 
 impl Settings {
-    /// Records the present values as those of the start-up packet.
+    /// Records the present values as those at the start of the session.
     pub(in crate::pg) fn start(&mut self) {
         self.started = Arc::clone(&self.now);
     }
 
-    /// Changes a setting; `None` restores the value at the session's begin. In a transaction,
-    /// ROLLBACK undoes the change, and COMMIT too if it is local.
+    /// Changes a setting; `None` restores the value at the start of the session. In a
+    /// transaction, ROLLBACK undoes the change. If the change is local, COMMIT undoes it too.
     pub(in crate::pg) fn set(
         &mut self,
         name: &str,
         value: Option<&str>,
         local: bool,
     ) -> Result<()> {
-        if value.is_none() && is_of_transaction(name) {
+        if value.is_none() && is_transaction_mode(name) {
             let what = format!("parameter \"{name}\" cannot be reset");
             return Err(Error::new(ErrorCode::Unsupported, what));
         }
-        let local = local || is_of_transaction(name);
+        let local = local || is_transaction_mode(name);
         self.changes += 1;
         let started = &self.started;
         let mut now = Values::clone(&self.now);
@@ -109,7 +112,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Restores the values at the session's begin, except the positions of the session's writes.
+    /// Restores the values at the start of the session, except the positions of the session's
+    /// writes.
     pub(in crate::pg) fn reset(&mut self) {
         self.changes += 1;
         Arc::make_mut(&mut self.now).reset_all(&self.started);
@@ -136,18 +140,19 @@ impl Settings {
     /// Ends the transaction, if there is one.
     pub(super) fn end(&mut self, commit: bool) {
         if let Some(after) = self.after.take() {
-            self.become_values(if commit { after.commit } else { after.rollback });
+            self.replace_values(if commit { after.commit } else { after.rollback });
         }
     }
 
-    fn become_values(&mut self, values: Arc<Values>) {
+    /// Replaces the present values.
+    fn replace_values(&mut self, values: Arc<Values>) {
         if !Arc::ptr_eq(&self.now, &values) {
             self.changes += 1;
             self.now = values;
         }
     }
 
-    /// True in a transaction, also in an implicit one.
+    /// Returns true in a transaction, explicit or implicit.
     pub(super) fn has_begun(&self) -> bool {
         self.after.is_some()
     }
@@ -159,8 +164,8 @@ impl Settings {
     }
 
     /// Undoes the changes since a savepoint of the present transaction.
-    pub(in crate::pg) fn back_to(&mut self, saved: &SavedSettings) {
-        self.become_values(Arc::clone(&saved.now));
+    pub(in crate::pg) fn rollback_to(&mut self, saved: &SavedSettings) {
+        self.replace_values(Arc::clone(&saved.now));
         if let (Some(after), Some(commit)) = (&mut self.after, &saved.commit) {
             after.commit = Arc::clone(commit);
         }
@@ -181,8 +186,8 @@ impl Settings {
         }
     }
 
-    /// True if statements must not write, because of the transaction's mode, or outside of one
-    /// because of the default.
+    /// Returns true if statements must not write. The mode of the transaction determines this;
+    /// outside of a transaction the default mode.
     pub(in crate::pg) fn is_read_only(&self) -> bool {
         let name = match self.after {
             Some(_) => TRANSACTION_READ_ONLY,
@@ -191,7 +196,7 @@ impl Settings {
         self.now.others.get(name).is_some_and(|value| value == "on")
     }
 
-    /// Returns a number that changes whenever a value may have changed.
+    /// Returns a number that increases whenever a value may have changed.
     pub(in crate::pg) fn changes(&self) -> u64 {
         self.changes
     }
@@ -217,8 +222,9 @@ impl Settings {
                 .map_or_else(|| "0".to_owned(), |idle| idle.as_millis().to_string()),
             "transaction_id" => self.transaction.map(|id| id.to_string()).unwrap_or_default(),
             _ => {
-                // Outside of a transaction, the mode of the next one.
-                let default = name.strip_prefix("transaction_").filter(|_| is_of_transaction(name));
+                // Outside of a transaction, this shows the mode of the next transaction.
+                let default =
+                    name.strip_prefix("transaction_").filter(|_| is_transaction_mode(name));
                 let default = default.map(|mode| format!("default_transaction_{mode}"));
                 let set = self.now.others.get(name);
                 let set = set.or_else(|| self.now.others.get(default.as_deref()?)).cloned();
@@ -248,32 +254,35 @@ impl Settings {
     }
 
     /// Returns the consistency of scans of a bucket. `request_plus` covers every acknowledged
-    /// write, so it includes the positions of `at_plus`.
+    /// write, so it also covers the positions that `at_plus` requires.
     pub(super) fn consistency(&self, bucket: BucketId) -> Consistency {
         match self.now.at_plus.0.get(&bucket) {
-            _ if self.now.reads == Reads::RequestPlus => Consistency::RequestPlus,
+            _ if self.now.reads == ConsistencySetting::RequestPlus => Consistency::RequestPlus,
             Some(position) => Consistency::AtPlus(position.positions.clone()),
             None => Consistency::Any,
         }
     }
 
-    /// Returns the consistency of the first scan of a read-only transaction, which counts for all
-    /// buckets. `None` if the transaction needs the newest epochs: the session requires them, has
-    /// written, or has positions of other buckets.
+    /// Returns the consistency of the first scan of a read-only transaction. The chosen moment
+    /// applies to all buckets. Returns `None` if the transaction needs the newest epochs, because
+    /// the session requires them, has written, or requires positions of other buckets.
     pub(super) fn consistency_at_first(&self, bucket: BucketId) -> Option<Consistency> {
         let has_others = self.now.at_plus.0.keys().any(|of| *of != bucket);
-        let has_others = has_others || self.keeps_floors() && self.floors.has_others(bucket);
-        let needs_newest =
-            self.now.reads == Reads::RequestPlus || !self.written.0.is_empty() || has_others;
+        let has_others = has_others || self.keeps_floors() && self.floors.has_read_others(bucket);
+        let needs_newest = self.now.reads == ConsistencySetting::RequestPlus
+            || !self.written.0.is_empty()
+            || has_others;
         (!needs_newest).then(|| match self.consistency(bucket) {
-            Consistency::Any if self.keeps_floors() => at_least(self.floors.of_bucket(bucket)),
+            Consistency::Any if self.keeps_floors() => {
+                at_least(self.floors.floor_of_bucket(bucket))
+            }
             other => other,
         })
     }
 
-    /// True if scans must read no older epoch than earlier scans of the session.
+    /// Returns true if scans must not read older epochs than earlier scans of the session.
     pub(super) fn keeps_floors(&self) -> bool {
-        self.now.reads == Reads::Any
+        self.now.reads == ConsistencySetting::Any
     }
 
     /// Records the position of a write.
@@ -282,7 +291,7 @@ impl Settings {
         self.written.add(position);
     }
 
-    /// True if the client gets messages of a severity.
+    /// Returns true if the client gets messages of a severity.
     pub(in crate::pg) fn shows(&self, severity: &str) -> bool {
         let level = self.now.others.get("client_min_messages").map_or("notice", String::as_str);
         is_shown(level, severity)
@@ -294,12 +303,12 @@ impl Settings {
         (extra <= 0).then(|| usize::try_from(15 + extra).unwrap_or(1).max(1))
     }
 
-    /// Returns the time after which scans query another copy in addition to a slow node.
+    /// Returns the time after which a scan queries another copy in addition to a slow node.
     pub(in crate::pg) fn hedge_after(&self) -> HedgeAfter {
         self.now.hedge_after
     }
 
-    /// Returns the time-out of statements, if there is one.
+    /// Returns the time-out of statements; `None` if there is none.
     pub(in crate::pg) fn statement_timeout(&self) -> Option<Duration> {
         match self.now.statement_timeout_ms {
             0 => None,

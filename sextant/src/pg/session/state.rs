@@ -1,4 +1,5 @@
-//! The state of a session that statements read and change.
+//! The part of a session that statements read and change: log-in, settings, transaction, and
+//! notices.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use super::transaction::{Block, Transaction};
 use crate::access::Access;
 use crate::auth::login_policy::LoginPolicy;
 use crate::backend::Samples;
-use crate::flow::{RoomBudget, StatementPlace, Work};
+use crate::flow::{MemoryBudget, StatementPlace, Work};
 use crate::pg::message::error::{Notice, WireError, WireResult};
 use crate::principal::Principal;
 use crate::sql::ast::{Admin, Select, Statement};
@@ -26,12 +27,12 @@ use crate::sql::plan::{Plan, Relation, ResolvedSelect, resolve};
 use crate::sql::remarks::Remarks;
 use crate::sql::texts::{LONG_NODES, is_long};
 
-/// The time limit of a scan until its epoch is available and its nodes answer, in milliseconds. It
-/// does not depend on `statement_timeout`, which interrupts the statement from outside, so that the
-/// error always names the time-out that has passed.
+/// The time limit of a scan until its epoch is available and its nodes answer, in milliseconds.
+/// It is independent of `statement_timeout`, which interrupts the statement from outside. The
+/// error therefore always names the time-out that has passed.
 pub(in crate::pg) const SERVE_TIMEOUT_MS: u64 = 10_000;
 
-/// The log-in of a session, and the checks of it.
+/// The log-in of a session, which is checked again with each statement.
 pub(in crate::pg) struct Login {
     pub(in crate::pg) doors: Arc<LoginPolicy>,
     pub(in crate::pg) principal: Principal,
@@ -40,6 +41,7 @@ pub(in crate::pg) struct Login {
 }
 
 impl Login {
+    /// Returns the log-in of a principal by a login policy.
     pub(in crate::pg) fn new(doors: &Arc<LoginPolicy>, principal: Principal) -> Self {
         let mut changes = doors.changes();
         // A change may have arrived since the log-in.
@@ -47,7 +49,7 @@ impl Login {
         Self { doors: Arc::clone(doors), principal, changes }
     }
 
-    /// Waits until the user is dropped or gets another password; returns the error that then ends
+    /// Waits until the user is dropped or gets another password. Returns the error that then ends
     /// an idle session.
     pub(in crate::pg) async fn withdrawn(&mut self) -> WireError {
         let Some(changes) = &mut self.changes else { return std::future::pending().await };
@@ -63,7 +65,7 @@ impl Login {
         }
     }
 
-    /// Takes a place for a statement.
+    /// Obtains the permission to run a statement, within the limits of clients.
     pub(in crate::pg) fn statement(&self, statement: &Statement) -> Result<StatementPlace> {
         let work = match ends_transaction(statement) {
             true => Work::EndOfTransaction,
@@ -72,29 +74,30 @@ impl Login {
         self.doors.statement(&self.principal, work)
     }
 
-    /// Returns an error that ends the session if its user was dropped or has got another password.
+    /// Returns an error, which ends the session, if its user was dropped or has got another
+    /// password.
     pub(in crate::pg) fn check(&self) -> WireResult<()> {
         self.doors.check(&self.principal).map_err(|error| WireError::from(error).fatal())
     }
 }
 
-/// The state of a session that statements read and change.
+/// The part of a session that statements read and change.
 pub(in crate::pg) struct SessionState {
     pub(in crate::pg) env: Env,
     pub(in crate::pg) access: Access,
-    /// The samples of this process.
+    /// The samples of indexes, which all sessions of this process share.
     pub(in crate::pg) samples: Arc<Samples>,
     pub(in crate::pg) login: Login,
     pub(in crate::pg) settings: Settings,
     pub(in crate::pg) transaction: Transaction,
-    /// The statements since the end of the last transaction.
+    /// The statements that were executed since the end of the last transaction.
     pub(in crate::pg) block: Block,
     pub(in crate::pg) database: String,
     pub(in crate::pg) user: String,
     pub(in crate::pg) process: i32,
-    /// The notices to send to the client before the outcome of the statement.
+    /// The notices that are sent to the client before the outcome of the statement.
     pub(in crate::pg) notices: Vec<Notice>,
-    /// The remarks for the client that arrive while the statement runs.
+    /// The remarks about the running statement, which are sent to the client meanwhile.
     pub(in crate::pg) remarks: Remarks,
 }
 
@@ -105,27 +108,28 @@ impl SessionState {
     }
 
     /// Returns the budget for the memory of the session's texts and large messages.
-    pub(in crate::pg) fn memory(&self) -> RoomBudget {
+    pub(in crate::pg) fn memory(&self) -> MemoryBudget {
         self.login.doors.flow().session_memory.of(self.access.principal())
     }
 
-    /// Returns the resolved names of a SELECT: the stored ones if they are valid, otherwise new
-    /// ones.
+    /// Returns the resolved names of a SELECT. Uses the stored ones if they are valid; otherwise
+    /// resolves the names again.
     pub(in crate::pg) async fn resolve(
         &self,
         select: &Select,
         kept: &ResolvedNames,
     ) -> Result<Arc<ResolvedSelect>> {
         let catalog = self.access.catalog();
-        let index = |id| self.goes_on_in(catalog.indexes.get(&id)?, &catalog).ok();
-        let bucket = |id| self.reads_in(catalog.buckets.get(&catalog.current_of(id))?).ok();
-        if let Some(resolved) = kept.present(&catalog, index, bucket) {
+        let index = |id| self.generation_to_read(catalog.indexes.get(&id)?, &catalog).ok();
+        let bucket =
+            |id| self.bucket_to_read(catalog.buckets.get(&catalog.current_bucket_of(id))?).ok();
+        if let Some(resolved) = kept.still_valid(&catalog, index, bucket) {
             return Ok(resolved);
         }
         let relation = self.relation(select).await?;
         if !is_long(select) {
             let resolved = Arc::new(resolve(select, relation.as_ref())?);
-            kept.keep(relation, &resolved);
+            kept.store(relation, &resolved);
             return Ok(resolved);
         }
         let select = select.clone();
@@ -133,7 +137,7 @@ impl SessionState {
         Ok(Arc::new(resolved))
     }
 
-    /// Returns the plan of a SELECT.
+    /// Returns the plan of a SELECT, which is not executed now.
     pub(in crate::pg) async fn plan(
         &self,
         select: &Select,
@@ -148,39 +152,44 @@ impl SessionState {
         self.env.blocking(move || resolved.plan(&values)).await
     }
 
+    /// Returns the index or bucket that a SELECT reads.
     async fn relation(&self, select: &Select) -> Result<Option<Relation>> {
         let Some(name) = &select.from else { return Ok(None) };
         Ok(Some(match self.access.relation(name).await? {
             Relation::Index(shown) => {
-                Relation::Index(self.goes_on_in(&shown, &self.access.catalog())?)
+                Relation::Index(self.generation_to_read(&shown, &self.access.catalog())?)
             }
-            Relation::Bucket(shown) => Relation::Bucket(self.reads_in(&shown)?),
+            Relation::Bucket(shown) => Relation::Bucket(self.bucket_to_read(&shown)?),
         }))
     }
 
-    /// Returns the bucket that the session reads under a name: the present one, or in a transaction
-    /// the one at its beginning.
-    fn reads_in(&self, shown: &Arc<BucketInfo>) -> Result<Arc<BucketInfo>> {
+    /// Returns the bucket that the session reads for a bucket. For a data set, this is its
+    /// current version, or in a transaction the version that was current at the beginning.
+    fn bucket_to_read(&self, shown: &Arc<BucketInfo>) -> Result<Arc<BucketInfo>> {
         match &self.transaction {
-            Transaction::Open(open) => open.buckets.reads_in(shown, &self.access.catalog()),
+            Transaction::Open(open) => open.buckets.bucket_to_read(shown, &self.access.catalog()),
             _ => Ok(Arc::clone(shown)),
         }
     }
 
     /// Returns the generation of an index that the session reads: the serving one, or in a
-    /// transaction the one at its beginning.
-    fn goes_on_in(&self, shown: &Arc<IndexInfo>, catalog: &Catalog) -> Result<Arc<IndexInfo>> {
+    /// transaction the one that served at its beginning.
+    fn generation_to_read(
+        &self,
+        shown: &Arc<IndexInfo>,
+        catalog: &Catalog,
+    ) -> Result<Arc<IndexInfo>> {
         match &self.transaction {
-            Transaction::Open(open) => open.buckets.goes_on_in(shown, catalog),
+            Transaction::Open(open) => open.buckets.generation_to_read(shown, catalog),
             _ => Ok(Arc::clone(shown)),
         }
     }
 
-    /// Returns the bucket of a name, for writes; an error if the name is that of an index.
+    /// Returns the bucket with a name, for writes. Returns an error if an index has the name.
     pub(in crate::pg) async fn bucket(&self, name: &str) -> Result<Arc<BucketInfo>> {
         match self.access.relation(name).await? {
             Relation::Bucket(bucket) if bucket.source == SourceKind::Files => {
-                Err(takes_no_writes(name))
+                Err(not_writable_error(name))
             }
             Relation::Bucket(bucket) => Ok(bucket),
             Relation::Index(index) => Err(unsupported(
@@ -191,21 +200,22 @@ impl SessionState {
     }
 }
 
-fn takes_no_writes(bucket: &str) -> Error {
+/// Returns the error for a write into a bucket that does not accept writes of sessions.
+fn not_writable_error(bucket: &str) -> Error {
     unsupported(
         format!("bucket {bucket} is loaded from files and takes no writes"),
         "ALTER BUCKET … LOAD VERSION replaces all of its documents",
     )
 }
 
-/// True if a statement ends a transaction and so releases its resources.
+/// Returns true if a statement ends a transaction, and therefore releases its resources.
 pub(in crate::pg) fn ends_transaction(statement: &Statement) -> bool {
     matches!(statement, Statement::Commit | Statement::Rollback | Statement::RollbackTo(_))
 }
 
-/// True if an interrupted statement should be awaited, because it changes something and ends soon.
-/// False for CREATE INDEX, BUILD INDEX, ALTER INDEX and REINDEX, which wait for a build, LOAD
-/// VERSION, and REMOVE NODE … WAIT.
+/// Returns true if the end of an interrupted statement should be awaited, because it changes
+/// something and ends soon. Returns false for statements that wait for a build (CREATE INDEX,
+/// BUILD INDEX, ALTER INDEX, REINDEX), for LOAD VERSION, and for REMOVE NODE … WAIT.
 pub(in crate::pg) fn changes_at_once(statement: &Statement) -> bool {
     let builds = matches!(
         statement,
@@ -218,13 +228,13 @@ pub(in crate::pg) fn changes_at_once(statement: &Statement) -> bool {
     (writes(statement) && !builds) || *statement == Statement::Commit
 }
 
-/// True if a statement changes something that other sessions see.
+/// Returns true if a statement changes something that other sessions see.
 pub(super) fn writes(statement: &Statement) -> bool {
     // The audit lists all changes of other things than documents.
     writes_documents(statement) || audited::kind(statement).is_some()
 }
 
-/// True if a statement changes documents.
+/// Returns true if a statement changes documents.
 pub(super) fn writes_documents(statement: &Statement) -> bool {
     matches!(statement, Statement::Insert(_) | Statement::Delete { .. } | Statement::CopyIn { .. })
 }

@@ -1,26 +1,28 @@
 //! The transaction of a session.
 //!
-//! A transaction has snapshot isolation. Its first read fixes and leases a *moment*: in each bucket
-//! the transaction reads the newest epoch at that moment, and its own changes. The moment of a
-//! transaction that may write covers all writes acknowledged before. The moment of a read-only
-//! transaction is determined by the session's consistency, if its first read is a scan and the
-//! session has not written. Changes are sent to the projector of their bucket at once, and from
-//! there to the indexers, where only scans of this session see them. COMMIT makes all of them
-//! durable, or none. A document that another writer has changed after the epoch makes COMMIT fail
-//! with 40001.
+//! A transaction has snapshot isolation. Its first read fixes and leases a *moment*. In each
+//! bucket the transaction reads the newest epoch at that moment, together with its own changes.
+//! If the transaction may write, the moment covers all writes that were acknowledged before. The
+//! moment of a read-only transaction is determined by the session's consistency, if its first
+//! read is a scan and the session has not written. Changes are sent at once to the projector of
+//! their bucket, which sends them to the indexers. Until COMMIT, only scans of this session see
+//! them. COMMIT makes all of them durable, or none. A document that another writer has changed
+//! after the epoch makes COMMIT fail with 40001.
 //!
-//! A statement that fails leaves the transaction *failed*: only its end or a savepoint is accepted
-//! then. A savepoint is a place in the transaction's changes, with the settings of the session. A
-//! transaction that ends without COMMIT is rolled back, also if the connection is lost.
+//! After a statement has failed, the transaction is *failed*: only statements that end it or
+//! return to a savepoint are accepted. A savepoint consists of a position in the transaction's
+//! changes and the settings of the session. A transaction that ends without COMMIT is rolled
+//! back, also if the connection is lost.
 //!
-//! Without BEGIN, the statements before one Sync or of one query text are an *implicit* transaction
-//! (a [`Block`]). It is opened only by the first write that another statement follows: a last write
-//! needs no transaction, and reads before the first write are like single statements. An implicit
-//! transaction is like an explicit one, except that an error ends it and that it has no savepoints.
-//! BEGIN makes it explicit, including its earlier statements.
+//! Without BEGIN, the statements before one Sync or of one query text are an *implicit*
+//! transaction (a [`Block`]). The transaction is opened only by a write that is followed by
+//! another statement: a write that is the last statement needs no transaction, and reads before
+//! the first write are like single statements. An implicit transaction is like an explicit one,
+//! except that an error ends it and that it has no savepoints. BEGIN makes it explicit, including
+//! its earlier statements.
 //!
-//! Definitions are never undone. They are therefore executed at once, and only before the
-//! transaction has written; a notice at a rollback names those that remain.
+//! Definitions are never undone. Definitions are therefore executed at once, and are refused
+//! after the transaction has written. At a rollback, a notice names the definitions that remain.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,8 +43,8 @@ use crate::sql::ast::{Select, Statement, TransactionModes};
 use crate::sql::plan::{IndexPlan, Plan};
 use crate::sql::transactions::commit::{Part, commit_all, number_of};
 
-/// The maximum number of attempts to plan the first read of a transaction, which is repeated if
-/// another version of a data set has become current meanwhile.
+/// The maximum number of attempts to plan the first read of a transaction. The plan is computed
+/// again if another version of a data set has become current meanwhile.
 const PLANS_MAX: usize = 5;
 
 impl SessionState {
@@ -77,15 +79,16 @@ impl SessionState {
             .with_hint("SET default_transaction_read_only = off, and begin the transaction again"))
     }
 
-    /// Begins a statement that may be one of several, which share local settings.
+    /// Begins a statement that may be one of several statements of an implicit transaction.
+    /// Settings with `SET LOCAL` apply to all of these statements.
     pub(in crate::pg) fn begin_in_block(&mut self) {
         if !self.settings.has_begun() {
             self.settings.begin();
         }
     }
 
-    /// Records that a statement failed. An open transaction then fails; without a savepoint its
-    /// changes are rolled back at once. An implicit transaction ends.
+    /// Records that a statement has failed. An explicit transaction then becomes failed; without
+    /// a savepoint its changes are rolled back at once. An implicit transaction ends.
     pub(in crate::pg) fn fail_transaction(&mut self) {
         self.transaction = match std::mem::replace(&mut self.transaction, Transaction::None) {
             Transaction::Open(open) if open.is_implicit => return self.end_transaction(false),
@@ -99,8 +102,11 @@ impl SessionState {
         };
     }
 
-    /// Executes a statement about transactions or savepoints; returns the command tag.
-    pub(in crate::pg) async fn transact(&mut self, statement: &Statement) -> Result<&'static str> {
+    /// Executes a statement about transactions or savepoints. Returns the command tag.
+    pub(in crate::pg) async fn run_transaction_statement(
+        &mut self,
+        statement: &Statement,
+    ) -> Result<&'static str> {
         match statement {
             Statement::Begin(modes) => self.begin(modes),
             Statement::Commit => {
@@ -108,7 +114,7 @@ impl SessionState {
                 self.commit().await
             }
             Statement::Savepoint(name) => self.savepoint(name),
-            Statement::RollbackTo(name) => self.back_to(name).await,
+            Statement::RollbackTo(name) => self.rollback_to(name).await,
             Statement::Release(name) => self.release(name),
             _ => {
                 self.warn_unless_open();
@@ -118,6 +124,7 @@ impl SessionState {
         }
     }
 
+    /// Begins an explicit transaction.
     fn begin(&mut self, modes: &TransactionModes) -> Result<&'static str> {
         match &mut self.transaction {
             // The statements before BEGIN are a part of the transaction. If it fails, they are undone, and no transaction is left.
@@ -146,8 +153,8 @@ impl SessionState {
         Ok("BEGIN")
     }
 
-    /// True if the session is not in an explicit transaction.
-    pub(in crate::pg) fn is_outside(&self) -> bool {
+    /// Returns true if the session is not in an explicit transaction.
+    pub(in crate::pg) fn is_outside_transaction(&self) -> bool {
         match &self.transaction {
             Transaction::None => true,
             Transaction::Open(open) => open.is_implicit,
@@ -155,13 +162,16 @@ impl SessionState {
         }
     }
 
+    /// Adds a warning if no transaction is open.
     fn warn_unless_open(&mut self) {
-        if self.is_outside() {
+        if self.is_outside_transaction() {
             let message = "there is no transaction in progress";
             self.notices.push(Notice::warning("25P01", message));
         }
     }
 
+    /// Ends the transaction. With `commit`, changes of settings remain; otherwise they are
+    /// undone, and a notice names the definitions that remain.
     fn end_transaction(&mut self, commit: bool) {
         self.transaction = Transaction::None;
         self.settings.end(commit);
@@ -171,8 +181,8 @@ impl SessionState {
         self.block.end();
     }
 
-    /// Adds a notice with the definitions after the first `first` ones, which a rollback does not
-    /// undo.
+    /// Adds a notice that a rollback does not undo the definitions of the transaction, without
+    /// the first `first` ones.
     fn warn_of_definitions(&mut self, first: usize) {
         for stays in self.block.take_defined(first) {
             let message = format!("{stays} stays: definitions are not rolled back");
@@ -182,12 +192,13 @@ impl SessionState {
 
     /// Commits the implicit transaction, if there is one.
     pub(in crate::pg) async fn end_block(&mut self) -> Result<()> {
-        match self.is_outside() {
+        match self.is_outside_transaction() {
             true => self.commit().await.map(drop),
             false => Ok(()),
         }
     }
 
+    /// Commits the open transaction.
     async fn commit(&mut self) -> Result<&'static str> {
         if let Transaction::Open(open) = &mut self.transaction
             && let Err(error) = open.buckets.pin_changed().await
@@ -204,7 +215,8 @@ impl SessionState {
             Transaction::None => Vec::new(),
         };
         if !parts.is_empty() {
-            // If the wait is interrupted, the outcome is unknown, and no savepoint leads back.
+            // If the wait is interrupted, the outcome is unknown, and no rollback to a savepoint
+            // is possible.
             self.forget_savepoints();
             // Changes after a savepoint may belong to a new transaction with another number.
             self.settings.transaction = number_of(&parts).or(self.settings.transaction);
@@ -217,11 +229,12 @@ impl SessionState {
         Ok("COMMIT")
     }
 
-    /// Commits the changes in several buckets and records the writes. The outcome in a bucket that
-    /// does not answer remains open.
+    /// Commits the changes in several buckets and records the writes. If a bucket does not
+    /// answer, the outcome there remains unknown.
     async fn commit_parts(&mut self, parts: Vec<Part>) -> Result<()> {
         let floors = &mut self.settings.floors;
-        let written = parts.iter().filter(|part| part.changes.own().is_some()).map(Part::bucket);
+        let written =
+            parts.iter().filter(|part| part.changes.own_changes().is_some()).map(Part::bucket);
         let mut begun: BTreeMap<BucketId, OpenOutcome> =
             written.map(|bucket| (bucket, floors.begin_write(bucket))).collect();
         let committed = commit_all(parts).await;
@@ -245,6 +258,7 @@ impl SessionState {
         }
     }
 
+    /// Sets a savepoint.
     fn savepoint(&mut self, name: &str) -> Result<&'static str> {
         let values = (self.settings.savepoint(), self.block.defined);
         let Some(open) = self.explicit() else { return Err(no_transaction("SAVEPOINT")) };
@@ -261,7 +275,8 @@ impl SessionState {
         }
     }
 
-    async fn back_to(&mut self, name: &str) -> Result<&'static str> {
+    /// Rolls back to a savepoint.
+    async fn rollback_to(&mut self, name: &str) -> Result<&'static str> {
         let Some(open) = self.explicit() else { return Err(no_transaction("ROLLBACK TO")) };
         let savepoint = open.savepoints.find(name)?;
         let (settings, defined) = (savepoint.settings.clone(), savepoint.defined);
@@ -276,11 +291,11 @@ impl SessionState {
                     open.id = None;
                 }
                 // A failed statement may have left changes that the session does not know.
-                place => changes.back_to(place).await?,
+                place => changes.rollback_to(place).await?,
             }
         }
-        open.savepoints.go_back(name)?;
-        self.settings.back_to(&settings);
+        open.savepoints.remove_after(name)?;
+        self.settings.rollback_to(&settings);
         self.warn_of_definitions(defined);
         self.transaction = match std::mem::replace(&mut self.transaction, Transaction::None) {
             Transaction::Failed(open) => Transaction::Open(open),
@@ -289,13 +304,14 @@ impl SessionState {
         Ok("ROLLBACK")
     }
 
+    /// Removes a savepoint.
     fn release(&mut self, name: &str) -> Result<&'static str> {
         let Some(open) = self.explicit() else { return Err(no_transaction("RELEASE")) };
         open.savepoints.release(name)?;
         Ok("RELEASE")
     }
 
-    /// Returns the number of savepoints of the transaction, and true if its last ROLLBACK TO has
+    /// Returns the number of savepoints of the transaction, and whether its last ROLLBACK TO has
     /// undone changes.
     pub(in crate::pg) fn savepoints(&self) -> (usize, bool) {
         match &self.transaction {
@@ -306,10 +322,10 @@ impl SessionState {
         }
     }
 
-    /// Returns the open transaction's changes in a bucket, to which a statement adds; `None` for a
-    /// statement outside of a transaction. Opens the implicit transaction for a write that another
-    /// statement follows.
-    pub(in crate::pg) fn writing(
+    /// Returns the open transaction's changes in a bucket, to which a statement can add changes;
+    /// `None` for a statement outside of a transaction. For a write that another statement
+    /// follows, opens the implicit transaction.
+    pub(in crate::pg) fn changes_to_write(
         &mut self,
         bucket: &Arc<BucketInfo>,
     ) -> Result<Option<TransactionChanges>> {
@@ -331,13 +347,13 @@ impl SessionState {
             settings.transaction = *id;
             Ok(begun)
         };
-        let changes = open.buckets.begun_in(bucket.id, begin)?;
+        let changes = open.buckets.changes_or_begin(bucket.id, begin)?;
         Ok(Some((changes, open.buckets.snapshot(bucket.id))))
     }
 
-    /// Returns the plan of a SELECT that is executed now. The first read of a transaction fixes the
-    /// objects that names mean, from a newer catalog than that of the plan. The plan is therefore
-    /// computed again if a name means another object there.
+    /// Returns the plan of a SELECT that is executed now. The first read of a transaction fixes
+    /// the catalog in which its names are resolved, and this catalog may be newer than that of
+    /// the plan. If a name means another object in it, the plan is computed again.
     pub(in crate::pg) async fn plan_read(
         &mut self,
         select: &Select,
@@ -358,15 +374,15 @@ impl SessionState {
                 return Ok(again);
             }
             if let Transaction::Open(open) = &mut self.transaction {
-                open.buckets.unfix();
+                open.buckets.unfix_moment();
             }
             plan = again;
         }
         Err(Error::unavailable("the indexes have changed again and again while a read was planned"))
     }
 
-    /// Returns the open transaction's view of a bucket whose documents it reads; `None` outside of
-    /// a transaction.
+    /// Returns what the open transaction sees of a bucket whose documents it reads by id; `None`
+    /// outside of a transaction.
     pub(in crate::pg) async fn view(
         &mut self,
         bucket: BucketId,
@@ -376,9 +392,10 @@ impl SessionState {
         open.buckets.view(bucket).map(Some)
     }
 
-    /// Returns the open transaction's view of a bucket that it reads through an index; `None`
-    /// outside of a transaction. A read-only transaction uses the session's consistency, unless the
-    /// session has written: its writes must be visible in all buckets.
+    /// Returns what the open transaction sees of a bucket that it reads through an index; `None`
+    /// outside of a transaction. A read-only transaction uses the session's consistency. If the
+    /// session has written, its writes must be visible in all buckets, so the newest epochs are
+    /// read instead.
     pub(in crate::pg) async fn scan_view(
         &mut self,
         plan: &IndexPlan,
@@ -387,13 +404,14 @@ impl SessionState {
         if let Transaction::Open(open) = &mut self.transaction
             && !open.buckets.has_moment()
             && self.settings.is_read_only()
-            // A savepoint may lead back to where it was none.
+            // A rollback to a savepoint may restore settings with which the transaction is not
+            // read-only.
             && open.savepoints.depth() == 0
             && let Some(consistency) = self.settings.consistency_at_first(bucket)
         {
             let index = plan.index.local_id();
             let pin = self.access.pin(index, &consistency, SERVE_TIMEOUT_MS).await?;
-            open.buckets.fix(bucket, pin);
+            open.buckets.fix_moment(bucket, pin);
         }
         self.view(bucket).await
     }
@@ -408,6 +426,7 @@ pub(in crate::pg) fn relation_of(plan: &Plan) -> Option<(BucketId, Option<LocalI
     }
 }
 
+/// Returns the error for a statement that needs a transaction.
 fn no_transaction(what: &str) -> Error {
     let what = format!("{what} can only be used in a transaction");
     Error::new(ErrorCode::NoTransaction, what).with_hint("BEGIN begins one")

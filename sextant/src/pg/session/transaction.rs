@@ -1,4 +1,5 @@
-//! The state of a session's transaction. The rules are in `transact`.
+//! The transaction of a session: its savepoints, its definitions, and its statements. The module
+//! `transact` executes the statements.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +19,10 @@ const SAVEPOINT_BYTES_MAX: usize = 4 << 20;
 const SAVEPOINT_BYTES: usize = 128;
 const PLACE_BYTES: usize = 32;
 
-/// The maximum number of definitions that a notice names.
+/// The maximum number of definitions whose names a notice contains.
 const NAMED_MAX: usize = 16;
 
-/// The transaction state of a session.
+/// The transaction state of a session: none, open, or failed.
 pub(in crate::pg) enum Transaction {
     /// The session is in no transaction.
     None,
@@ -46,9 +47,9 @@ pub(in crate::pg) struct OpenTransaction {
 }
 
 impl OpenTransaction {
-    /// True if the transaction has changes.
+    /// Returns true if the transaction has changes.
     pub(super) fn has_written(&self) -> bool {
-        self.buckets.changes().any(|(_, changes)| changes.own().is_some())
+        self.buckets.changes().any(|(_, changes)| changes.own_changes().is_some())
     }
 }
 
@@ -56,14 +57,15 @@ impl OpenTransaction {
 /// before its first write; their writes are in [`Transaction`].
 #[derive(Default)]
 pub(in crate::pg) struct Block {
-    /// True if the running statement is the last one before the end of its query text or Sync.
+    /// True if the running statement is the last one of its query text, or the last one before
+    /// Sync.
     pub(in crate::pg) is_last: bool,
     /// True in a query text of several statements.
     pub(in crate::pg) in_text: bool,
-    /// True after a statement that PostgreSQL's clients expect to be rolled back with the others,
-    /// that is, any except definitions and settings.
+    /// True after a statement that PostgreSQL's clients expect to be rolled back together with
+    /// the others. These are all statements except definitions and settings.
     pub(in crate::pg) is_mixed: bool,
-    /// The number of definitions that were executed; `named` has the first of them.
+    /// The number of executed definitions. `named` has the names of the first ones.
     pub(super) defined: usize,
     named: Vec<String>,
 }
@@ -89,11 +91,11 @@ impl Block {
         let Some((_, text)) = &parsed.audited else { return };
         self.defined += 1;
         if self.named.len() < NAMED_MAX {
-            self.named.push(what_stays(&parsed.statement).unwrap_or_else(|| text.to_string()));
+            self.named.push(defined_object(&parsed.statement).unwrap_or_else(|| text.to_string()));
         }
     }
 
-    /// Removes and returns the objects of the definitions after the first `first` ones.
+    /// Removes the definitions after the first `first` ones. Returns the names of their objects.
     pub(super) fn take_defined(&mut self, first: usize) -> Vec<String> {
         let mut stays = self.named.split_off(first.min(self.named.len()));
         let others = self.defined.saturating_sub(first.max(NAMED_MAX));
@@ -111,9 +113,9 @@ impl Block {
     }
 }
 
-/// Returns the text for the object that a definition has created or changed; `None` for other
+/// Returns the name of the object that a definition has created or changed; `None` for other
 /// statements.
-fn what_stays(statement: &Statement) -> Option<String> {
+fn defined_object(statement: &Statement) -> Option<String> {
     let bucket = |name: &String| format!("bucket \"{name}\"");
     Some(match statement {
         Statement::CreateBucket(create) => bucket(&create.name),
@@ -125,16 +127,17 @@ fn what_stays(statement: &Statement) -> Option<String> {
     })
 }
 
-/// A place in each bucket to which a transaction can be rolled back.
+/// A savepoint: a position in the changes of each bucket, to which a transaction can be rolled
+/// back.
 pub(super) struct Savepoint {
     name: String,
     pub(super) places: BTreeMap<BucketId, TransactionPlace>,
     pub(super) settings: SavedSettings,
-    /// The number of definitions before the savepoint.
+    /// The number of definitions that were executed before the savepoint.
     pub(super) defined: usize,
-    /// The number of savepoints up to this one. One value represents several savepoints if there
-    /// are no statements between them, because drivers set a savepoint of one name before each
-    /// statement.
+    /// The number of savepoints up to this one. If no statements are between several savepoints,
+    /// one value represents all of them, because drivers set a savepoint of the same name before
+    /// each statement.
     depth: usize,
     /// The memory of all savepoints up to this one, in bytes.
     bytes: usize,
@@ -153,12 +156,12 @@ impl Savepoints {
         self.0.clear();
     }
 
-    /// The number of savepoints.
+    /// Returns the number of savepoints.
     pub(super) fn depth(&self) -> usize {
         self.0.last().map_or(0, |last| last.depth)
     }
 
-    /// Sets a savepoint.
+    /// Sets a savepoint with a name.
     pub(super) fn set(
         &mut self,
         name: &str,
@@ -192,19 +195,19 @@ impl Savepoints {
         Ok(())
     }
 
-    /// Returns the newest savepoint of a name; an error if there is none.
+    /// Returns the newest savepoint with a name. Returns an error if there is none.
     pub(super) fn find(&self, name: &str) -> Result<&Savepoint> {
         Ok(&self.0[self.place(name)?])
     }
 
-    /// Removes the savepoints after the newest one of a name.
-    pub(super) fn go_back(&mut self, name: &str) -> Result<()> {
+    /// Removes the savepoints after the newest one with a name.
+    pub(super) fn remove_after(&mut self, name: &str) -> Result<()> {
         let at = self.place(name)?;
         self.0.truncate(at + 1);
         Ok(())
     }
 
-    /// Removes the newest savepoint of a name, and those after it.
+    /// Removes the newest savepoint with a name, and the savepoints after it.
     pub(super) fn release(&mut self, name: &str) -> Result<()> {
         let at = self.place(name)?;
         self.0.truncate(at + 1);
@@ -214,6 +217,7 @@ impl Savepoints {
         Ok(())
     }
 
+    /// Returns the index of the newest savepoint with a name.
     fn place(&self, name: &str) -> Result<usize> {
         let at = self.0.iter().rposition(|savepoint| savepoint.name == name);
         at.ok_or_else(|| {
@@ -223,5 +227,5 @@ impl Savepoints {
     }
 }
 
-/// The changes of a transaction, and the epoch that it reads.
+/// The changes of a transaction in one bucket, and the epoch of the bucket that it reads.
 pub(in crate::pg) type TransactionChanges = (Arc<dyn BucketTransaction>, Option<Epoch>);

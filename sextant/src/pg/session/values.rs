@@ -1,4 +1,4 @@
-//! The values of a session's settings, and their changes by a text.
+//! The values of a session's settings, and functions that change a value by its text.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,14 @@ use proto::rpc::scan::HedgeAfter;
 use proto::{Error, ErrorCode, Result};
 
 use super::known_settings::{
-    ACCEPTED, FIXED, Reads, check, no_setting, parse_consistency, parse_hedge_after, parse_ms,
+    ACCEPTED, ConsistencySetting, FIXED, check, no_setting, parse_consistency, parse_hedge_after,
+    parse_ms,
 };
 
 /// The maximum length of all settings with their names, in bytes.
 pub(super) const SETTINGS_BYTES_MAX: usize = 16 << 10;
 
-/// Settings that only the session itself changes.
+/// The settings that clients can show but not set.
 pub(super) const SHOWN_ONLY: [&str; 3] = ["read_version", "transaction_id", "write_position"];
 
 /// The setting with the name of the user.
@@ -23,15 +24,15 @@ const SESSION_AUTHORIZATION: &str = "session_authorization";
 /// The setting that forbids writes in a transaction.
 pub(in crate::pg) const TRANSACTION_READ_ONLY: &str = "transaction_read_only";
 
-/// True for a mode of a transaction, whose value ends with the transaction.
-pub(super) fn is_of_transaction(name: &str) -> bool {
+/// Returns true for a mode of a transaction, whose value ends with the transaction.
+pub(super) fn is_transaction_mode(name: &str) -> bool {
     matches!(name, TRANSACTION_READ_ONLY | "transaction_isolation")
 }
 
 /// The values of all settings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values {
-    pub(super) reads: Reads,
+    pub(super) reads: ConsistencySetting,
     pub(super) at_plus: Positions,
     pub(super) statement_timeout_ms: u64,
     pub(super) hedge_after: HedgeAfter,
@@ -51,7 +52,7 @@ impl Values {
             _ if name.contains('.') || ACCEPTED.iter().any(|(known, _)| *known == name) => {
                 match value {
                     Some(value) => {
-                        self.check_room(name, value)?;
+                        self.check_length(name, value)?;
                         self.others.insert(name.to_owned(), check(name, value)?)
                     }
                     None => self.others.remove(name),
@@ -68,7 +69,7 @@ impl Values {
         Ok(())
     }
 
-    /// Sets the name of the user, which does not change during a session.
+    /// Sets the name of the user. Another name than that of the log-in is an error.
     fn set_user(&mut self, name: Option<&str>) -> Result<()> {
         match (self.others.get(SESSION_AUTHORIZATION), name) {
             (None, Some(name)) => {
@@ -83,8 +84,9 @@ impl Values {
         }
     }
 
-    /// Returns an error if the settings would become too long: each savepoint contains them.
-    fn check_room(&self, name: &str, value: &str) -> Result<()> {
+    /// Returns an error if the settings would become too long. Their length is limited because
+    /// each savepoint stores them.
+    fn check_length(&self, name: &str, value: &str) -> Result<()> {
         let others = self.others.iter().filter(|(other, _)| *other != name);
         let bytes: usize = others.map(|(name, value)| name.len() + value.len()).sum();
         if bytes + name.len() + value.len() <= SETTINGS_BYTES_MAX {
@@ -101,7 +103,7 @@ impl Values {
         size_of::<Self>() + positions.chain(others).sum::<usize>()
     }
 
-    /// Restores the value of a setting at the session's begin.
+    /// Restores the value of a setting from the start of the session.
     fn reset(&mut self, name: &str, started: &Self) -> Result<()> {
         self.set(name, None)?;
         match name {
@@ -119,14 +121,14 @@ impl Values {
 
     /// Restores all settings except the name of the user and the modes of an open transaction.
     pub(super) fn reset_all(&mut self, started: &Self) {
-        let is_kept = |name: &str| name == SESSION_AUTHORIZATION || is_of_transaction(name);
+        let is_kept = |name: &str| name == SESSION_AUTHORIZATION || is_transaction_mode(name);
         let mut kept = std::mem::take(&mut self.others);
         kept.retain(|name, _| is_kept(name));
         *self = started.clone();
         self.others.extend(kept);
     }
 
-    /// Sets a value, or restores the one at the session's begin.
+    /// Sets a value; `None` restores the value from the start of the session.
     pub(super) fn change(&mut self, name: &str, value: Option<&str>, started: &Self) -> Result<()> {
         match value {
             Some(_) => self.set(name, value),
@@ -135,11 +137,12 @@ impl Values {
     }
 }
 
-/// Positions in several buckets; their text has spaces between them.
+/// Positions of writes in several buckets. Their text has spaces between the positions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Positions(pub(super) BTreeMap<BucketId, WritePosition>);
 
 impl Positions {
+    /// Parses positions from text.
     fn parse(text: &str) -> Result<Self> {
         let mut positions = Self::default();
         for part in text.split_whitespace() {
@@ -148,7 +151,7 @@ impl Positions {
         Ok(positions)
     }
 
-    /// Adds a later position.
+    /// Adds the position of a later write.
     pub(super) fn add(&mut self, position: WritePosition) {
         match self.0.get_mut(&position.bucket) {
             Some(known) => known.merge(&position),

@@ -1,17 +1,18 @@
 //! The log-in of a session: without a proof if clients are trusted, by the client's certificate, or
 //! by a password with SCRAM.
 //!
-//! Messages of a log-in come from unauthenticated clients. So they are small, and their bodies are
-//! decoded here, without the library's decoder, which trusts their inner lengths.
+//! Messages of a log-in come from unauthenticated clients. Their size is therefore limited, and
+//! this module decodes their bodies without the library's decoder, which trusts the lengths
+//! inside a message.
 
 use bytes::Bytes;
 use pgwire::messages::startup::Authentication;
 use proto::{Error, ErrorCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::audit::Door;
+use crate::audit::PortProtocol;
 use crate::auth::link::Link;
-use crate::auth::login_policy::{Greeting, LoginPolicy};
+use crate::auth::login_policy::{LoginPolicy, LoginStep};
 use crate::auth::scram::{Exchange, Failure, Mechanism};
 use crate::pg::message::conn::Conn;
 use crate::pg::message::error::{WireError, WireResult};
@@ -20,32 +21,35 @@ use crate::principal::Principal;
 /// The maximum size of a message before the end of a log-in, in bytes.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
-/// The type of a client's messages with a proof.
+/// The type of a client's message that contains a proof.
 const PROOF: u8 = b'p';
 
-/// Authenticates a client that has named a user; `None` if the client closes the connection.
+/// Authenticates a client that has named a user. Returns `None` if the client closes the
+/// connection.
 pub(in crate::pg) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
     doors: &LoginPolicy,
     link: &Link,
     user: &str,
 ) -> WireResult<Option<Principal>> {
-    let proved = prove(conn, doors, link, user).await;
+    let proved = authenticate(conn, doors, link, user).await;
     if let Err(error) = &proved {
-        doors.note_refused(link, Door::Sql, Some(user), error.sqlstate());
+        doors.note_refused(link, PortProtocol::Sql, Some(user), error.sqlstate());
     }
     proved
 }
 
-async fn prove<S: AsyncRead + AsyncWrite + Unpin>(
+/// Authenticates a client as the login policy requires: without a proof, by its certificate, or
+/// by its password with SCRAM.
+async fn authenticate<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
     doors: &LoginPolicy,
     link: &Link,
     user: &str,
 ) -> WireResult<Option<Principal>> {
     match doors.greet(link)? {
-        Greeting::Trusted => Ok(Some(Principal::Trusted)),
-        Greeting::Certificate(principal) => match &principal {
+        LoginStep::Trusted => Ok(Some(Principal::Trusted)),
+        LoginStep::Certificate(principal) => match &principal {
             Principal::User(identified) if identified.name != user => {
                 let whose = &identified.name;
                 let text = format!("the certificate is of user \"{whose}\", not of \"{user}\"");
@@ -53,7 +57,7 @@ async fn prove<S: AsyncRead + AsyncWrite + Unpin>(
             }
             _ => Ok(Some(principal)),
         },
-        Greeting::Proof => {
+        LoginStep::Proof => {
             // The second look counts the failures of log-ins that began together.
             doors.check_failures(link)?;
             let Some((exchange, last)) = exchange(conn, doors, link, user).await? else {
@@ -66,16 +70,16 @@ async fn prove<S: AsyncRead + AsyncWrite + Unpin>(
                     Ok(Some(doors.admit(&user, link)))
                 }
                 Err(Failure::Refused) => {
-                    doors.failed(link);
+                    doors.count_failure(link);
                     Err(doors.bad_password(user).into())
                 }
-                Err(failure) => Err(broken(failure)),
+                Err(failure) => Err(exchange_error(failure)),
             }
         }
     }
 }
 
-/// Runs an exchange of SCRAM up to the client's final message; returns the exchange and the
+/// Runs an exchange of SCRAM up to the client's final message. Returns the exchange and this
 /// message, or `None` if the client closes the connection.
 async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
@@ -93,15 +97,15 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     let mechanism = *mechanism.ok_or_else(no_scram)?;
     let (end_point, nonce) = (link.end_point(), doors.nonce());
     let begun = Exchange::begin(mechanism, first, doors.account(user), (end_point, &nonce));
-    let (exchange, answer) = begun.map_err(broken)?;
+    let (exchange, answer) = begun.map_err(exchange_error)?;
     conn.send(Authentication::SASLContinue(Bytes::from(answer)))?;
     conn.flush().await?;
     let last = conn.read_body(PROOF, MESSAGE_BYTES_MAX).await?;
     Ok(last.map(|last| (exchange, last.freeze())))
 }
 
-/// Splits SASLInitialResponse into the name of a mechanism and the response. `None` unless it
-/// consists of the name, NUL, a length, and this many bytes up to the end.
+/// Splits the body of SASLInitialResponse into the name of a mechanism and the response. Returns
+/// `None` unless the body consists of the name, NUL, a length, and as many bytes up to the end.
 pub(in crate::pg) fn initial_response(body: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = body.iter().position(|byte| *byte == 0)?;
     let (name, rest) = (&body[..end], &body[end + 1..]);
@@ -110,14 +114,15 @@ pub(in crate::pg) fn initial_response(body: &[u8]) -> Option<(&[u8], &[u8])> {
     (data.len() == length).then_some((name, data))
 }
 
-/// Returns the error for a client that sends its password in clear, or supports only other
-/// mechanisms.
+/// Returns the error for a client that sends its password in clear text, or that supports only
+/// mechanisms other than SCRAM.
 fn no_scram() -> WireError {
     WireError::protocol("the client does not log in with SCRAM-SHA-256")
         .with_hint("use a driver that knows the method scram-sha-256 of PostgreSQL")
 }
 
-fn broken(failure: Failure) -> WireError {
+/// Returns the error for a failed exchange.
+fn exchange_error(failure: Failure) -> WireError {
     match failure {
         Failure::Protocol(why) => WireError::protocol(why),
         Failure::Refused => Error::new(ErrorCode::BadPassword, "the proof is wrong").into(),

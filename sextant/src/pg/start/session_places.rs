@@ -1,5 +1,5 @@
-//! The places for sessions. The last eighth of them is for administrators, so that an administrator
-//! can always inspect the cluster and stop others.
+//! The limit of the number of sessions. The last eighth of them is for administrators, so that an
+//! administrator can always inspect the cluster and stop others.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,23 +8,23 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::flow::reserved;
 
-/// The places for sessions; cheap to clone.
+/// The number of sessions and its limit. A clone is cheap and shares the number.
 #[derive(Clone)]
 pub(in crate::pg) struct SessionPlaces {
     count_max: usize,
     taken: Arc<Mutex<usize>>,
 }
 
-/// The place of a session, which becomes free on drop.
-pub(in crate::pg) struct PortPlace(SessionPlaces);
+/// The permission for one session. It is given back when this value is dropped.
+pub(in crate::pg) struct SessionPermit(SessionPlaces);
 
 impl SessionPlaces {
     pub(in crate::pg) fn new(count_max: usize) -> Self {
         Self { count_max, taken: Arc::default() }
     }
 
-    /// Takes a place; an error if all places that the user may take are in use.
-    pub(in crate::pg) fn take(&self, is_administrator: bool) -> Result<PortPlace> {
+    /// Counts a new session. Returns an error if all sessions that the user may use are in use.
+    pub(in crate::pg) fn take(&self, is_administrator: bool) -> Result<SessionPermit> {
         let open = match is_administrator {
             true => self.count_max,
             false => self.count_max - reserved(self.count_max),
@@ -39,11 +39,11 @@ impl SessionPlaces {
                 .with_hint("close some sessions, or try again later"));
         }
         *taken += 1;
-        Ok(PortPlace(self.clone()))
+        Ok(SessionPermit(self.clone()))
     }
 }
 
-impl Drop for PortPlace {
+impl Drop for SessionPermit {
     fn drop(&mut self) {
         *lock(&self.0.taken) -= 1;
     }

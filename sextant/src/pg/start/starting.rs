@@ -1,10 +1,10 @@
-//! The places for connections that are logging in.
+//! The limit of the number of connections that are logging in.
 //!
-//! A connection keeps its place until it is logged in, so that the number of pending log-ins is
-//! bounded. Silent clients must not occupy all places: when all places are in use, a new connection
-//! replaces the oldest connection of the address with the most places, if the new connection's
-//! address has fewer; otherwise it replaces the oldest of all connections, if that has had its
-//! place for [`PATIENCE`].
+//! A connection counts from its acceptance until its log-in has ended. Clients that send nothing
+//! must not use up the limit. When the limit is reached, a new connection therefore replaces an
+//! older one. If the address with the most connections has more than the address of the new
+//! connection, its oldest connection is replaced. Otherwise the oldest of all connections is
+//! replaced, if it is older than [`PATIENCE`].
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,24 +17,27 @@ use tokio_util::sync::CancellationToken;
 
 use crate::listen::network;
 
-/// The minimum time for which a connection keeps its place. A log-in takes a small part of this
-/// time.
+/// The minimum time for which a connection that is logging in is not replaced. A log-in usually
+/// takes a small part of this time.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The places for connections that are logging in; cheap to clone.
+/// The connections that are logging in, and the limit of their number. A clone is cheap and
+/// shares them.
 #[derive(Clone)]
 pub(in crate::pg) struct StartingPlaces {
     count_max: usize,
     table: Arc<Mutex<Table>>,
 }
 
+/// The connections that are logging in.
 #[derive(Default)]
 struct Table {
     last: u64,
-    /// The connections that have a place, in order of their arrival.
+    /// The connections that are logging in, in order of their arrival.
     taken: BTreeMap<u64, StartPlace>,
 }
 
+/// A connection that is logging in: its start, its address, and the token by which it is closed.
 struct StartPlace {
     since: Instant,
     address: Option<IpAddr>,
@@ -42,11 +45,11 @@ struct StartPlace {
 }
 
 impl Table {
-    /// Returns the number of the connection that is closed to make room for a new one. If the
-    /// address with the most places has at least two more than the address of the new connection,
-    /// the oldest connection of the former is closed. Otherwise the oldest of all is closed, if it
-    /// has had its place for [`PATIENCE`]; if not, `None`.
-    fn makes_room(&self, newcomer: Option<IpAddr>, now: Instant) -> Option<u64> {
+    /// Returns the number of the connection that is closed so that a new one can log in. If some
+    /// address has at least two connections more than the address of the new connection, the
+    /// oldest connection of the address with the most is chosen. Otherwise the oldest of all is
+    /// chosen, if it is older than [`PATIENCE`]; if not, returns `None`.
+    fn connection_to_close(&self, newcomer: Option<IpAddr>, now: Instant) -> Option<u64> {
         let mut counts: BTreeMap<Option<IpAddr>, (usize, u64)> = BTreeMap::new();
         for (no, taken) in self.taken.iter().rev() {
             let (count, oldest) = counts.entry(taken.address).or_default();
@@ -62,11 +65,11 @@ impl Table {
     }
 }
 
-/// The place of a connection that is logging in, which becomes free on drop.
-pub(in crate::pg) struct Starting {
+/// The permission of a connection to log in. It is given back when this value is dropped.
+pub(in crate::pg) struct LoginPermit {
     places: StartingPlaces,
     no: u64,
-    /// The end of the time for the log-in.
+    /// The time at which the log-in must be finished.
     deadline: Instant,
     given_up: CancellationToken,
 }
@@ -76,17 +79,17 @@ impl StartingPlaces {
         Self { count_max, table: Arc::default() }
     }
 
-    /// Takes a place for a client of an address, for at most the time `within`; `None` if no
-    /// connection can be replaced.
+    /// Admits a connection of an address, for at most the time `within`. Returns `None` if the
+    /// limit is reached and no connection can be replaced.
     pub(in crate::pg) fn take(
         &self,
         within: Duration,
         address: Option<IpAddr>,
-    ) -> Option<Starting> {
+    ) -> Option<LoginPermit> {
         let address = address.map(network);
         let (now, mut table) = (Instant::now(), lock(&self.table));
         if table.taken.len() >= self.count_max {
-            let gone = table.makes_room(address, now)?;
+            let gone = table.connection_to_close(address, now)?;
             if let Some(gone) = table.taken.remove(&gone) {
                 gone.given_up.cancel();
             }
@@ -95,13 +98,13 @@ impl StartingPlaces {
         let (no, given_up) = (table.last, CancellationToken::new());
         let taken = StartPlace { since: now, address, given_up: given_up.clone() };
         table.taken.insert(no, taken);
-        Some(Starting { places: self.clone(), no, deadline: now + within, given_up })
+        Some(LoginPermit { places: self.clone(), no, deadline: now + within, given_up })
     }
 }
 
-impl Starting {
-    /// Runs a future of the log-in; `None` if the connection has lost its place or its time limit
-    /// has passed.
+impl LoginPermit {
+    /// Runs a future of the log-in. Returns `None` if the connection was replaced or its time
+    /// limit has passed.
     pub(in crate::pg) async fn run<T>(&self, part: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -111,7 +114,7 @@ impl Starting {
     }
 }
 
-impl Drop for Starting {
+impl Drop for LoginPermit {
     fn drop(&mut self) {
         lock(&self.places.table).taken.remove(&self.no);
     }
@@ -124,7 +127,7 @@ mod tests {
     const WITHIN: Duration = Duration::from_secs(30);
 
     #[tokio::test(start_paused = true)]
-    async fn the_oldest_silent_connection_makes_room() {
+    async fn the_oldest_connection_is_replaced() {
         let places = StartingPlaces::new(2);
         let first = places.take(WITHIN, None).expect("a place");
         tokio::time::advance(PATIENCE / 2).await;
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_address_with_many_connections_makes_room_for_others() {
+    async fn the_busiest_address_loses_a_connection() {
         let places = StartingPlaces::new(4);
         let [one, other] = ["10.0.0.1", "10.0.0.2"].map(|text| Some(text.parse().expect("one")));
         let flood: Vec<_> = (0..4).map(|_| places.take(WITHIN, one).expect("a place")).collect();

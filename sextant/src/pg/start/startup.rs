@@ -1,5 +1,5 @@
-//! The start of a connection: requests for encryption, a cancel request, or the start-up packet, after which the client logs in
-//! ([`super::login`]) and its session begins.
+//! The start of a connection: a request for encryption, a cancel request, or the start-up packet.
+//! After the start-up packet, the client logs in ([`super::login`]) and its session begins.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ const SSL_REQUEST: u32 = 80_877_103;
 const GSS_REQUEST: u32 = 80_877_104;
 const PROTOCOL_3_0: u32 = 3 << 16;
 
-/// The state of a connection's encryption.
+/// The possibility of encryption on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::pg) enum Encryption {
     /// The port has no encryption.
@@ -35,13 +35,13 @@ pub(in crate::pg) enum Encryption {
     Present,
 }
 
-/// The first request of a connection.
+/// The first request of a connection, as far as the server must act on it.
 pub(in crate::pg) enum Start {
-    /// Encryption, to which the server has agreed.
+    /// A request for encryption, to which the server has agreed.
     Encrypt,
-    /// A session with these parameters.
+    /// A request for a session with these parameters.
     Session(Parameters),
-    /// A cancel request: process and secret of another session.
+    /// A request to cancel a statement: process number and secret of another session.
     Cancel(i32, i32),
     /// No request: the client has closed the connection.
     Closed,
@@ -55,18 +55,20 @@ pub(in crate::pg) struct Parameters {
 }
 
 impl Parameters {
+    /// Returns the name of the user.
     pub(in crate::pg) fn user(&self) -> String {
         self.values.get("user").cloned().unwrap_or_else(|| "sextant".to_owned())
     }
 
+    /// Returns the name of the database.
     pub(in crate::pg) fn database(&self) -> String {
         self.values.get("database").cloned().unwrap_or_else(|| self.user())
     }
 
-    /// Applies the client's settings: parameters, and `-c name=value` in `options`. Returns
-    /// warnings about settings without effect, since drivers may send any setting of PostgreSQL. A
-    /// bad value of a known setting is an error, except for the encoding, which psql takes from its
-    /// locale.
+    /// Applies the client's settings: parameters of the packet, and `-c name=value` in its
+    /// `options`. Returns warnings about settings without effect, since drivers may send any
+    /// setting of PostgreSQL. A bad value of a known setting is an error. The encoding is an
+    /// exception, since psql takes it from its locale.
     pub(in crate::pg) fn apply(&self, settings: &mut Settings) -> Result<Vec<String>> {
         let options = self.values.get("options").map(String::as_str).unwrap_or_default();
         let options = options_of(options);
@@ -97,8 +99,8 @@ impl Parameters {
         Ok(warnings)
     }
 
-    /// Returns the answer to a client that requests a newer minor version or unknown options of the
-    /// protocol; `None` otherwise.
+    /// Returns the answer to a client that requests a newer minor version, or unknown options, of
+    /// the protocol; `None` if no answer is needed.
     pub(in crate::pg) fn negotiation(&self) -> Option<NegotiateProtocolVersion> {
         let is_option = |name: &&String| name.starts_with("_pq_.");
         let options: Vec<String> = self.values.keys().filter(is_option).cloned().collect();
@@ -107,11 +109,12 @@ impl Parameters {
     }
 }
 
-/// The names in a start-up packet that are not settings.
+/// The names in a start-up packet that are not names of settings.
 const PACKET_ONLY: [&str; 4] = ["user", "database", "options", "replication"];
 
-/// Returns the settings in command-line options: `-c name=value`, `-cname=value` or `--name=value`.
-/// White space without a backslash before it separates words.
+/// Returns the settings in command-line options, which have the form `-c name=value`,
+/// `-cname=value` or `--name=value`. White space separates the options, unless a backslash
+/// precedes it.
 fn options_of(text: &str) -> Vec<(String, String)> {
     let (mut words, mut word, mut is_escaped) = (Vec::new(), String::new(), false);
     for ch in text.chars() {
@@ -131,7 +134,8 @@ fn options_of(text: &str) -> Vec<(String, String)> {
     words.iter().filter_map(setting).collect()
 }
 
-/// Reads the packets of a connection up to the start-up packet or another final request.
+/// Reads the packets of a connection up to the start-up packet or another request that ends the
+/// start.
 pub(in crate::pg) async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
     encryption: Encryption,
@@ -192,7 +196,8 @@ pub(in crate::pg) async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Decodes a start-up packet: names and values, each with a final NUL, then a NUL.
+/// Decodes a start-up packet. It consists of names and values, each with a NUL after it, and a
+/// final NUL.
 fn parameters(packet: BytesMut, minor: u32) -> WireResult<Parameters> {
     let malformed = || WireError::protocol("a malformed start-up packet");
     let body = packet.strip_suffix(&[0]).ok_or_else(malformed)?;

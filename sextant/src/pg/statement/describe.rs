@@ -16,9 +16,9 @@ use crate::sql::users;
 /// The description of a prepared statement.
 #[derive(Debug, Default)]
 pub(in crate::pg) struct Description {
-    /// The types of its parameters.
+    /// The types of the statement's parameters.
     pub(in crate::pg) parameters: Vec<ColumnType>,
-    /// The columns of the rows; `None` for a statement without rows.
+    /// The columns of the result's rows; `None` for a statement without rows.
     pub(in crate::pg) columns: Option<Arc<[ColumnInfo]>>,
 }
 
@@ -60,7 +60,8 @@ impl SessionState {
                 types.expect_text(ids);
                 None
             }
-            // A driver that pipelines a COPY stays in step only if its errors come this early.
+            // A driver that sends a COPY without waiting needs its errors this early, so that it
+            // can match the answers.
             Statement::CopyIn { bucket, .. } => {
                 self.bucket(bucket).await?;
                 None

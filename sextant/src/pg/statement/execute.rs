@@ -12,13 +12,13 @@ use proto::{Error, Result};
 
 use super::show;
 use crate::access::AuditedAccess;
-use crate::audit::Door;
+use crate::audit::PortProtocol;
 use crate::pg::message::error::Notice;
 use crate::pg::result::stream::Rows;
 use crate::pg::session::resolved_names::ResolvedNames;
 use crate::pg::session::state::{SERVE_TIMEOUT_MS, SessionState};
 use crate::pg::session::transact::relation_of;
-use crate::rows::scan_merge::merged;
+use crate::rows::scan_merge::start_merge;
 use crate::rows::value::Datum;
 use crate::sql::ParsedStatement;
 use crate::sql::admin;
@@ -28,8 +28,8 @@ use crate::sql::error::unsupported;
 use crate::sql::plan::{ConstantPlan, ConstantValue, IndexPlan, Plan};
 use crate::sql::users::{self, UserResult};
 
-/// The notice for a query of PostgreSQL's catalogue. Queries of psql's completion get none, because
-/// it would appear in the line that the user types.
+/// The notice for a query of PostgreSQL's catalogue. The queries of psql's completion get no
+/// notice, because it would appear in the line that the user types.
 const NO_CATALOGUE: Notice = Notice {
     severity: "NOTICE",
     sqlstate: "00000",
@@ -37,18 +37,18 @@ const NO_CATALOGUE: Notice = Notice {
     hint: Some(Cow::Borrowed("use SHOW BUCKETS, SHOW INDEXES, SHOW NODES and SHOW SLICES")),
 };
 
-/// The maximum number of rollbacks after which the start of a scan is repeated.
+/// The maximum number of times that the start of a scan is repeated because of a rollback.
 const ROLLBACKS_MAX: usize = 3;
 
 /// The outcome of a statement.
 pub(in crate::pg) enum StatementOutcome {
     /// The command tag of a finished statement.
     Tag(String),
-    /// Rows to stream.
+    /// Rows to send to the client.
     Rows(Rows),
-    /// Rows to stream as COPY … TO STDOUT.
+    /// Rows to send to the client as COPY … TO STDOUT.
     CopyOut(Rows),
-    /// Documents to receive from the client.
+    /// A COPY … FROM STDIN, for which the client sends documents.
     CopyIn {
         /// The bucket to write to.
         bucket: Arc<BucketInfo>,
@@ -86,7 +86,7 @@ impl SessionState {
             Statement::Explain(select) => {
                 let plan = self.plan(select, values, kept).await?;
                 if let Some((bucket, _)) = relation_of(&plan) {
-                    self.access.may(Privilege::Scan, bucket)?;
+                    self.access.check_privilege(Privilege::Scan, bucket)?;
                 }
                 Ok(rows(explanation(plan.explain())))
             }
@@ -113,7 +113,7 @@ impl SessionState {
             | Statement::CancelBuild(_)
             | Statement::AlterIndex { .. }
             | Statement::RenameIndex { .. } => {
-                let ran = self.audited(parsed).await?;
+                let ran = self.run_audited(parsed).await?;
                 self.block.define(parsed);
                 Ok(ran)
             }
@@ -129,19 +129,19 @@ impl SessionState {
             | Statement::Rollback
             | Statement::Savepoint(_)
             | Statement::RollbackTo(_)
-            | Statement::Release(_) => done(self.transact(statement).await?),
+            | Statement::Release(_) => done(self.run_transaction_statement(statement).await?),
         }
     }
 
-    /// Executes a statement that changes definitions, users, placement or nodes, with its lines in
-    /// the audit.
-    async fn audited(&self, parsed: &ParsedStatement) -> Result<StatementOutcome> {
+    /// Executes a statement that changes definitions, users, placement or nodes, and records it
+    /// in the audit.
+    async fn run_audited(&self, parsed: &ParsedStatement) -> Result<StatementOutcome> {
         let (kind, text) = parsed
             .audited
             .as_ref()
             .ok_or_else(|| Error::internal("a change has no text for the audit"))?;
         let audit = self.login.doors.audit();
-        let attempt = audit.attempt(&self.login.principal, Door::Sql, (*kind, text));
+        let attempt = audit.attempt(&self.login.principal, PortProtocol::Sql, (*kind, text));
         let ran = self.change(&self.access.audited(&attempt), &parsed.statement).await;
         let failure = ran.as_ref().err().map(|error| error.code);
         attempt.end(failure).await;
@@ -174,8 +174,8 @@ impl SessionState {
         }
     }
 
-    /// Executes a statement that concerns only this session; returns the command tag, or `None` for
-    /// any other statement.
+    /// Executes a statement that concerns only this session. Returns the command tag, or `None`
+    /// for any other statement.
     fn run_in_session<'a>(&mut self, statement: &'a Statement) -> Result<Option<&'a str>> {
         let tag = match statement {
             Statement::Set { name, value, local } => {
@@ -210,18 +210,21 @@ impl SessionState {
         tag
     }
 
+    /// Returns the rows of EXPLAIN REBALANCE.
     async fn explain_rebalance(&self, index: Option<String>) -> Result<Rows> {
         let plan = |index| self.access.plan_rebalance(index);
         let plan = admin::rebalance(&self.access, index.as_deref(), plan).await?;
         Ok(explanation(admin::explain(&self.access.catalog(), &plan)))
     }
 
+    /// Adds a warning if the session is not in a transaction.
     fn warn_without_transaction(&mut self, message: &'static str) {
-        if self.is_outside() && !self.block.in_text {
+        if self.is_outside_transaction() && !self.block.in_text {
             self.notices.push(Notice::warning("25P01", message));
         }
     }
 
+    /// Starts a SELECT and returns its rows.
     async fn select(
         &mut self,
         select: &Select,
@@ -242,21 +245,22 @@ impl SessionState {
         }
     }
 
-    /// Adds a notice about a comparison with a text that is true for no row of a sample of the
-    /// index. A prepared statement is checked once.
+    /// Adds a notice about a comparison with a text that is true for no row in a sample of the
+    /// index. The check is made only once for a prepared statement.
     async fn warn_of_texts(&mut self, plan: &IndexPlan, values: &[Value], kept: &ResolvedNames) {
         let has_texts = plan.texts.iter().any(|comparison| comparison.text(values).is_some());
         let is_asked = has_texts && self.settings.shows(Notice::REMARK);
-        let may_read = || self.access.may(Privilege::Scan, plan.index.bucket).is_ok();
-        if !is_asked || !may_read() || !kept.samples_now() {
+        let may_read = || self.access.check_privilege(Privilege::Scan, plan.index.bucket).is_ok();
+        if !is_asked || !may_read() || !kept.take_first_use() {
             return;
         }
         let Some(kinds) = self.samples.kinds(&self.access, &plan.index).await else { return };
         let spec = &plan.index.spec;
         let remark = plan.texts.iter().find_map(|texts| texts.remark(spec, &kinds, values));
-        self.notices.extend(remark.map(Notice::hinted));
+        self.notices.extend(remark.map(Notice::notice_with_hint));
     }
 
+    /// Starts a scan and returns its rows.
     async fn scan(&mut self, mut plan: IndexPlan) -> Result<Rows> {
         plan.request.timeout_ms = SERVE_TIMEOUT_MS;
         plan.request.hedge_after = self.settings.hedge_after();
@@ -272,10 +276,10 @@ impl SessionState {
             snapshot.map_or(Ok(()), |epoch| self.check_floor(&plan.index, epoch))?;
             let batches = self.access.scan(plan.request.clone(), None).await?;
             if !self.is_rolled_back(plan.index.bucket) {
-                break merged(&self.access, &plan, batches).await?;
+                break start_merge(&self.access, &plan, batches).await?;
             }
             // The scan has waited for the end of a rollback, which may have lost writes of this session.
-            self.settle_writes(plan.index.bucket).await?;
+            self.find_write_epoch(plan.index.bucket).await?;
             rollbacks += 1;
             if rollbacks == ROLLBACKS_MAX {
                 let what = "the bucket was rolled back again and again while a scan began";
@@ -289,7 +293,7 @@ impl SessionState {
         Ok(Rows::scan(plan, batches))
     }
 
-    /// Records the version of a data set that a statement reads, for `read_version`.
+    /// Records the version of a data set that a statement reads, for the setting `read_version`.
     fn note_version(&mut self, bucket: BucketId) {
         let catalog = self.access.catalog();
         if let Some((_, _, version)) = catalog.version(bucket) {
@@ -297,6 +301,7 @@ impl SessionState {
         }
     }
 
+    /// Returns the row of a SELECT without FROM.
     fn constants(&mut self, plan: ConstantPlan) -> Result<Rows> {
         let mut rows = Vec::new();
         if let Some(values) = plan.values {
@@ -309,6 +314,7 @@ impl SessionState {
         Ok(Rows::table(plan.columns, rows))
     }
 
+    /// Returns the value of a function of the session, such as `version()`.
     fn session_function(&mut self, name: &str, arguments: &[Value]) -> Result<Datum> {
         Ok(match (name, arguments) {
             ("pg_advisory_unlock_all", []) => Datum::NULL,
@@ -337,6 +343,7 @@ impl SessionState {
         })
     }
 
+    /// Returns the rows of a SHOW.
     async fn show(&self, what: &Show) -> Result<Rows> {
         let rows = show::rows(what, &self.access, &self.settings).await?;
         Ok(Rows::table(show::columns(what), rows).with_fixed_tag("SHOW"))

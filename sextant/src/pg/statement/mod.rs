@@ -1,4 +1,4 @@
-//! Statements: the types of their results, their execution, and the tables of SHOW.
+//! The description and the execution of statements, and the tables of SHOW.
 
 pub mod describe;
 pub mod execute;

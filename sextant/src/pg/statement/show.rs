@@ -21,7 +21,7 @@ fn texts(names: &[&str]) -> Vec<ColumnInfo> {
     names.iter().map(column).collect()
 }
 
-/// Returns the column of EXPLAIN, with PostgreSQL's name.
+/// Returns the column of an EXPLAIN, with the name that PostgreSQL uses.
 pub(super) fn explain_columns() -> Vec<ColumnInfo> {
     texts(&["QUERY PLAN"])
 }
@@ -70,6 +70,7 @@ const TRANSACTION: [(&str, ColumnType); 5] = [
     ("write_position", ColumnType::Text),
 ];
 
+/// Returns columns with these names and types.
 fn typed(columns: &[(&str, ColumnType)]) -> Vec<ColumnInfo> {
     let column = |(name, column_type): &(&str, ColumnType)| ColumnInfo {
         name: (*name).to_owned(),
@@ -78,8 +79,8 @@ fn typed(columns: &[(&str, ColumnType)]) -> Vec<ColumnInfo> {
     columns.iter().map(column).collect()
 }
 
-/// Returns the row of a transaction that is open or among the last commits of its bucket; no row
-/// otherwise.
+/// Returns the row of a transaction. Returns no row if the transaction is neither open nor among
+/// the last commits of its bucket.
 async fn transaction(access: &Access, id: TransactionId) -> Result<Vec<Vec<Datum>>> {
     let catalog = access.catalog();
     let named = |bucket: BucketId| {
@@ -108,6 +109,7 @@ async fn transaction(access: &Access, id: TransactionId) -> Result<Vec<Vec<Datum
         .collect())
 }
 
+/// Returns the state of an open transaction as text.
 fn state_of(open: &TransactionStatus) -> &'static str {
     if open.is_committing { "committing" } else { "open" }
 }
@@ -136,8 +138,8 @@ async fn transactions(access: &Access) -> Result<Vec<Vec<Datum>>> {
     Ok(open.into_iter().map(row).collect())
 }
 
-/// Returns the rows of a SHOW. Definitions come from the catalog. Counts and progress are NULL if
-/// the coordinator does not answer; SHOW of slices or holds fails then.
+/// Returns the rows of a SHOW. Definitions come from the catalog. If the coordinator does not
+/// answer, counts and progress are NULL, and SHOW SLICES and SHOW HOLDS fail.
 pub(super) async fn rows(
     what: &Show,
     access: &Access,

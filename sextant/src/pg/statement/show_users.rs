@@ -1,5 +1,5 @@
-//! The results of `SHOW USERS` and `SHOW GRANTS`: the kinds of secrets and their expiry times, and
-//! never the secrets themselves.
+//! The results of `SHOW USERS` and `SHOW GRANTS`. They show the kinds of secrets and their expiry
+//! times, but never the secrets.
 
 use proto::expr::ColumnType;
 use proto::model::catalog::Catalog;
@@ -24,7 +24,7 @@ pub(super) const USERS: [(&str, ColumnType); 6] = [
 pub(super) const GRANTS: [(&str, ColumnType); 3] =
     [("user", ColumnType::Text), ("on", ColumnType::Text), ("privileges", ColumnType::Text)];
 
-/// Returns a row for each user, by name.
+/// Returns a row for each user, ordered by name.
 pub(super) fn users(users: &Users) -> Vec<Vec<Datum>> {
     let limit = |limit: Option<u32>| limit.map_or(Datum::NULL, |max| Datum::int(max.into()));
     let row = |user: &User| {
@@ -40,6 +40,7 @@ pub(super) fn users(users: &Users) -> Vec<Vec<Datum>> {
     users.by_name.values().map(|user| row(user)).collect()
 }
 
+/// Returns a text about the password of a user; NULL without a password.
 fn password(user: &User) -> Datum {
     match (&user.verifier, user.until_unix_ms) {
         (None, _) => Datum::NULL,
@@ -50,27 +51,30 @@ fn password(user: &User) -> Datum {
     }
 }
 
+/// Returns a text about a token.
 fn token(token: &HashedToken) -> String {
     format!("{} until {}", token.id, dates::text(token.until_unix_ms))
 }
 
+/// Returns the names of privileges.
 fn names(privileges: Privileges) -> impl Iterator<Item = String> {
     privileges.iter().map(|privilege| privilege.name().to_owned())
 }
 
+/// Returns texts as one text, separated by commas; NULL if there are none.
 fn texts(texts: impl Iterator<Item = String>) -> Datum {
     let texts: Vec<String> = texts.collect();
     if texts.is_empty() { Datum::NULL } else { Datum::text(texts.join(", ")) }
 }
 
-/// Returns the privileges of one user, or of all users: first those on everything, then those on
-/// buckets, by name.
+/// Returns the privileges of one user, or of all users. For each user, the privileges on all
+/// buckets come first, then those on single buckets, ordered by name.
 pub(super) fn grants(
     users: &Users,
     catalog: &Catalog,
     of: Option<&str>,
 ) -> Result<Vec<Vec<Datum>>> {
-    if let Some(name) = of.filter(|name| users.named(name).is_none()) {
+    if let Some(name) = of.filter(|name| users.find_by_name(name).is_none()) {
         let what = format!("user \"{name}\" does not exist");
         return Err(
             Error::new(ErrorCode::UnknownUser, what).with_hint("SHOW USERS lists the users")
@@ -80,6 +84,7 @@ pub(super) fn grants(
     Ok(shown.flat_map(|user| grants_of(user, catalog)).collect())
 }
 
+/// Returns the rows with the privileges of one user.
 fn grants_of(user: &User, catalog: &Catalog) -> Vec<Vec<Datum>> {
     let row = |on: Datum, privileges| vec![Datum::text(&*user.name), on, texts(names(privileges))];
     let all = Some(user.grants.all).filter(|all| !all.is_empty());

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use proto::expr::cost::CostMeter;
-use proto::expr::{Expr, number_of};
+use proto::expr::{Expr, literal_number};
 use proto::model::bucket::BucketInfo;
 use proto::rpc::api::{CheckedWrite, CheckedWrites, Write, WriteKind};
 use proto::value::{DOCUMENT_BYTES_MAX, Value};
@@ -15,10 +15,10 @@ use crate::pg::session::state::SessionState;
 use crate::sql::ast::Insert;
 use crate::sql::plan::{bind, constant, number_as_text, refuse_names};
 
-/// The number of bytes of operands up to which they are checked on the session's own thread, in
-/// less than a millisecond.
+/// The number of bytes of operands up to which they are checked on the session's thread, which
+/// takes less than a millisecond.
 const INLINE_BYTES_MAX: usize = 64 << 10;
-/// The time to check an operand without its text, as a number of bytes of text.
+/// The time for the check of an operand without its text, expressed as a number of bytes of text.
 const OPERAND_BYTES: usize = 32;
 
 impl SessionState {
@@ -59,8 +59,10 @@ impl SessionState {
         Ok(format!("DELETE {affected}"))
     }
 
+    /// Writes documents in the transaction, or directly outside of one; returns the number of
+    /// changed documents.
     async fn write(&mut self, bucket: &Arc<BucketInfo>, writes: CheckedWrites) -> Result<u64> {
-        if let Some((changes, snapshot)) = self.writing(bucket)? {
+        if let Some((changes, snapshot)) = self.changes_to_write(bucket)? {
             return changes.write(snapshot, writes).await;
         }
         let before = self.settings.floors.begin_write(bucket.id);
@@ -74,7 +76,8 @@ impl SessionState {
     }
 }
 
-/// True if a statement with these operands takes longer than about a millisecond to check.
+/// Returns true if the check of a statement with these operands takes longer than about a
+/// millisecond.
 fn is_long<'a>(exprs: impl IntoIterator<Item = &'a Expr>, values: &[Value]) -> bool {
     let text = |value: &Value| if let Value::String(text) = value { text.len() } else { 0 };
     let mut bytes: usize = values.iter().map(text).sum();
@@ -118,8 +121,9 @@ fn deletions(ids: &[Expr], values: &[Value]) -> Result<CheckedWrites> {
     Ok(writes.into_iter().collect())
 }
 
+/// Returns the value of an expression without columns.
 fn constant_value(expr: &Expr, values: &[Value], cost: &CostMeter) -> Result<Value> {
-    // Most operands: they have no peers whose types they could take.
+    // Most operands are alone: no other operand determines their type.
     match expr {
         Expr::Literal(value) => return Ok(value.clone()),
         Expr::Parameter(n) if let Some(value) = values.get(usize::from(*n)) => {
@@ -133,9 +137,9 @@ fn constant_value(expr: &Expr, values: &[Value], cost: &CostMeter) -> Result<Val
     constant(&expr, cost)
 }
 
-/// Returns the value of an id; a number becomes its text as written.
+/// Returns the id that an expression specifies. A number becomes its text as written.
 fn id_value(expr: &Expr, values: &[Value], cost: &CostMeter) -> Result<Value> {
-    if number_of(expr).is_none() {
+    if literal_number(expr).is_none() {
         return constant_value(expr, values, cost);
     }
     let mut text = expr.clone();
@@ -143,6 +147,7 @@ fn id_value(expr: &Expr, values: &[Value], cost: &CostMeter) -> Result<Value> {
     constant_value(&text, values, cost)
 }
 
+/// Returns a value as text; an error for NULL.
 fn text_of(value: Value, what: &str) -> Result<String> {
     match value {
         Value::String(text) => Ok(text),

@@ -147,7 +147,7 @@ async fn a_copy_is_a_part_of_the_transaction_of_its_text_or_of_its_messages() {
     assert_eq!(copied(&mut raw, &sql, &one).await, told);
     assert_eq!(found().await, 2);
     client.batch_execute("DELETE FROM b WHERE id IN ('k0', 'k1')").await.unwrap();
-    let begun = cluster.memory.begun();
+    let begun = cluster.memory.transactions_begun();
     for (after, told, stored) in [
         (vec![sync()], "COPY 1, I", 1),
         ([raw::parse("SELECT x"), sync()].into(), "COPY 1, 42703, I", 0),
@@ -159,9 +159,9 @@ async fn a_copy_is_a_part_of_the_transaction_of_its_text_or_of_its_messages() {
         assert_eq!(found().await, stored);
         client.batch_execute("DELETE FROM b WHERE id IN ('k0', 'k1')").await.unwrap();
     }
-    assert_eq!(cluster.memory.begun(), begun + 1, "the one before Sync is alone");
+    assert_eq!(cluster.memory.transactions_begun(), begun + 1, "the one before Sync is alone");
     // Without room for a transaction, what others follow is not stored by itself.
-    cluster.memory.fill(true);
+    cluster.memory.set_full(true);
     for (after, told, stored) in [
         (vec![sync()], "COPY 1, I", 1),
         ([raw::parse(insert), raw::bind(), raw::execute(0), sync()].into(), "53300, I", 0),
@@ -195,7 +195,7 @@ async fn a_copy_whose_transaction_has_no_more_room_says_how_many_documents_are_s
         }
     };
     tokio::time::timeout(Duration::from_secs(60), taken).await.expect("a transaction has it");
-    cluster.memory.fill(true);
+    cluster.memory.set_full(true);
     let first = cluster.memory.uncommitted();
     raw.send(&(6..9).map(piece).collect::<Vec<_>>()).await;
     raw.send(&[data("bad\n"), message(b'c', b"")]).await;

@@ -227,7 +227,7 @@ async fn a_client_that_goes_away_before_sync_has_stored_nothing() {
 async fn a_lone_write_begins_no_transaction_and_reads_before_the_first_write_take_no_moment() {
     let cluster = Cluster::new();
     let (client, _task) = cities(&cluster).await;
-    let begun = || cluster.memory.begun();
+    let begun = || cluster.memory.transactions_begun();
     let before = begun();
     let mut raw = Raw::open(&cluster).await;
     raw.send(&[run(&[&insert("a")]), vec![sync()]].concat()).await;

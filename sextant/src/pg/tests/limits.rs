@@ -11,13 +11,13 @@ use super::*;
 use crate::audit::Audit;
 use crate::auth::newest_users::NewestUsers;
 use crate::auth::verifier::{ITERATIONS, derive};
-use crate::flow::{ClientLimits, Flow};
+use crate::flow::{ClientCapacity, ClientLimits};
 use crate::pg::message::conn::{Conn, Input};
 
 /// A cluster with limits of clients.
 struct Limited {
     cluster: Cluster,
-    flow: Arc<Flow>,
+    flow: Arc<ClientCapacity>,
 }
 
 impl Limited {
@@ -270,10 +270,10 @@ async fn a_skipped_message_keeps_no_memory() {
 #[tokio::test]
 async fn a_large_message_has_memory_until_the_next_one_is_read() {
     let limits = ClientLimits { session_memory_bytes: 1 << 20, ..ClientLimits::default() };
-    let flow = Flow::new(limits);
+    let flow = ClientCapacity::new(limits);
     let (ours, mut theirs) = tokio::io::duplex(1 << 20);
     let mut conn = Conn::new(ours);
-    conn.limit(&flow, &Principal::Trusted);
+    conn.apply_limits(&flow, &Principal::Trusted);
     // COPY reads many messages as one statement.
     for (kib, held_kib) in [(100, 101), (100, 101), (300, 301), (70, 71), (1, 0)] {
         theirs.write_u8(b'd').await.unwrap();

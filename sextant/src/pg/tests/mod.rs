@@ -24,14 +24,14 @@ use proto::env::{Env, Task};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-use super::memory::{Memory, MemoryAccess};
+use super::memory::{MemoryAccess, MemoryCluster};
 use super::{PgConfig, PgServer};
 use crate::access::Access;
 use crate::auth::login_policy::LoginPolicy;
 use crate::principal::Principal;
 
 struct Cluster {
-    memory: Arc<Memory>,
+    memory: Arc<MemoryCluster>,
     principals: Arc<Mutex<Vec<Principal>>>,
     server: PgServer,
     env: Env,

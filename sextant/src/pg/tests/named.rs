@@ -22,11 +22,12 @@ async fn a_refused_statement_about_an_index_begins_again_twice() {
     for is_last in [false, false, true] {
         let seen = tries.find(access, "i").await.expect("an index");
         client.batch_execute("DROP INDEX i; CREATE INDEX i ON b (a)").await.expect("another");
-        let ended = tries.note(access, &[seen], changed()).map_err(|error| error.code);
+        let ended = tries.count_refusal(access, &[seen], changed()).map_err(|error| error.code);
         assert_eq!(ended, if is_last { Err(ErrorCode::Changed) } else { Ok(()) });
     }
     let seen = find_index(access, "i").await.expect("an index");
-    let unseen = Tries::default().note(access, &[seen], changed()).expect_err("a router that lags");
+    let unseen =
+        Tries::default().count_refusal(access, &[seen], changed()).expect_err("a router that lags");
     assert_eq!(unseen.code, ErrorCode::Unavailable, "{unseen}");
 }
 
@@ -40,7 +41,7 @@ async fn a_statement_does_not_begin_again_with_an_index_of_another_bucket() {
     let mut tries = Tries::default();
     let seen = tries.find(access, "i").await.expect("an index");
     client.batch_execute("DROP INDEX i; CREATE INDEX i ON c (a)").await.expect("another");
-    tries.note(access, &[seen], changed()).expect("another try");
+    tries.count_refusal(access, &[seen], changed()).expect("another try");
     let other = tries.find(access, "i").await.expect_err("of another bucket");
     assert_eq!(
         (other.code, other.message.contains("\"i\"")),

@@ -52,11 +52,11 @@ async fn a_password_is_kept_as_its_verifier_or_is_one_already() {
     let cluster = Cluster::new();
     let (client, _task) = cities(&cluster).await;
     simple(&client, "CREATE USER ada PASSWORD 'pencil'").await;
-    let kept = || cluster.users().named("ada").unwrap().verifier.clone().unwrap();
+    let kept = || cluster.users().find_by_name("ada").unwrap().verifier.clone().unwrap();
     let first = kept();
     assert_eq!(first, verifier::derive("pencil", first.salt, 4096));
     let own = verifier::derive("of a client", [9; 16], 5000);
-    simple(&client, &format!("ALTER USER ada PASSWORD '{}'", verifier::print(&own))).await;
+    simple(&client, &format!("ALTER USER ada PASSWORD '{}'", verifier::text(&own))).await;
     assert_eq!(kept(), own);
     simple(&client, "ALTER USER ada PASSWORD 'pencil'").await;
     assert_ne!(kept().salt, first.salt, "each verifier has a salt of its own");

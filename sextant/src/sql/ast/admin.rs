@@ -1,9 +1,9 @@
-//! Statements about the placement of slices, vbuckets and copies of buckets.
+//! The syntax tree of statements about the placement of slices, vbuckets and copies of buckets.
 
 use proto::model::ids::{SliceNo, TransactionId, VbucketId};
 use proto::rpc::api::CoordinatorChange;
 
-/// A statement about the placement of slices, vbuckets and copies of buckets. Nodes are named by
+/// A statement about the placement of slices, vbuckets and copies of buckets. Nodes are given by
 /// number or address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admin {

@@ -1,16 +1,16 @@
-//! Definitions of buckets and data sets, and writes.
+//! The syntax tree of statements that create buckets and data sets, and of INSERT.
 
 use proto::expr::Expr;
 use proto::model::bucket::SourceKind;
 
-/// `CREATE BUCKET`.
+/// The statement `CREATE BUCKET`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateBucket {
     /// The name of the new bucket.
     pub name: String,
     /// True if an existing bucket is no error.
     pub if_not_exists: bool,
-    /// The source that numbers its mutations.
+    /// The source of the bucket's documents, which numbers their mutations.
     pub source: SourceKind,
     /// `vbuckets`, if given.
     pub vbuckets: Option<u16>,
@@ -20,12 +20,12 @@ pub struct CreateBucket {
     pub copies: Option<u8>,
 }
 
-/// `CREATE BUCKET … FROM FILES`.
+/// The statement `CREATE BUCKET … FROM FILES`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateDataSet {
     /// The name of the data set.
     pub name: String,
-    /// True if it is no error that the bucket exists (IF NOT EXISTS).
+    /// True if an existing bucket is no error (IF NOT EXISTS).
     pub if_not_exists: bool,
     /// The number of partitions of each version.
     pub partitions: Option<u16>,
@@ -35,7 +35,7 @@ pub struct CreateDataSet {
     pub idle_ms: Option<u64>,
 }
 
-/// `INSERT INTO b (id, doc) VALUES …`.
+/// The statement `INSERT INTO b (id, doc) VALUES …`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Insert {
     /// The name of the bucket.

@@ -1,9 +1,9 @@
-//! Definitions of indexes, and their changes.
+//! The syntax tree of statements that define or change indexes.
 
 use proto::expr::Expr;
 use proto::model::index::Compression;
 
-/// `CREATE INDEX`.
+/// The statement `CREATE INDEX`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateIndex {
     /// The name of the new index.
@@ -14,7 +14,7 @@ pub struct CreateIndex {
     pub primary: bool,
     /// The name of the bucket.
     pub bucket: String,
-    /// The key parts.
+    /// The key parts of the index.
     pub keys: Vec<KeyItem>,
     /// The included expressions: `INCLUDE (…)`.
     pub include: Vec<TextExpr>,
@@ -52,7 +52,7 @@ pub struct KeyItem {
     pub include_missing: bool,
 }
 
-/// An expression and its text, which may become a column's name.
+/// An expression with its text, which may become the name of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextExpr {
     /// The expression.
@@ -61,24 +61,24 @@ pub struct TextExpr {
     pub text: String,
 }
 
-/// `PARTITION BY` of an index.
+/// The partitioning of an index by `PARTITION BY`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Partition {
     /// `HASH (…)`.
     Hash(Vec<Expr>),
     /// `RANGE (expr) SPLIT AT (…)`.
     Range {
-        /// The expression.
+        /// The expression whose ranges form the partitions.
         expr: Expr,
         /// The split points as literals; empty if they are to be derived from documents.
         points: Vec<Expr>,
     },
 }
 
-/// A change of an index for which a new generation is built.
+/// A change of an index. A new generation of the index is built for it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IndexChange {
-    /// `REINDEX`: no change.
+    /// `REINDEX`, which builds a new generation without a change.
     Nothing,
     /// `SET (option = …, …)`.
     Options(IndexOptions),
@@ -94,7 +94,7 @@ pub enum IndexChange {
     Partition(Option<Partition>),
 }
 
-/// Options of an index; `None` leaves an option unchanged.
+/// The options of an index that a statement sets; `None` leaves an option unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IndexOptions {
     /// The option `slices`.

@@ -1,8 +1,8 @@
-//! Statements: the output of the parser.
+//! The syntax tree of statements, which the parser returns.
 //!
-//! Expressions are [`proto::expr::Expr`]. A parameter remains an [`Expr::Parameter`] until a portal
-//! binds its value. Names of buckets, indexes and settings are folded to lower case; paths keep
-//! their case.
+//! Expressions are [`proto::expr::Expr`]. A parameter is an [`Expr::Parameter`] until a portal
+//! replaces it by a value. Names of buckets, indexes and settings are converted to lower case;
+//! paths are not.
 
 mod admin;
 mod bucket;
@@ -128,7 +128,7 @@ pub enum Statement {
     SetTransaction(TransactionModes),
     /// `SET SESSION CHARACTERISTICS AS TRANSACTION`: modes of later transactions.
     SetCharacteristics(TransactionModes),
-    /// A statement about a feature that Sextant lacks, which has no effect.
+    /// A statement about a feature that Sextant does not have. The statement has no effect.
     Nothing {
         /// The command tag of the answer.
         tag: &'static str,
@@ -151,14 +151,14 @@ pub enum Statement {
     Deallocate(Option<String>),
 }
 
-/// The modes that a statement gives to a transaction. `DEFERRABLE` has no effect, since reads are
+/// The modes that a statement sets for a transaction. `DEFERRABLE` has no effect, since reads are
 /// never deferred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransactionModes {
     /// `READ ONLY` (true) or `READ WRITE` (false).
     pub read_only: Option<bool>,
-    /// `ISOLATION LEVEL …`, in lower case. A transaction has snapshot isolation with each accepted
-    /// level.
+    /// `ISOLATION LEVEL …`, in lower case. Whatever the level, a transaction has snapshot
+    /// isolation.
     pub isolation: Option<&'static str>,
 }
 

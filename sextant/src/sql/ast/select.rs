@@ -1,9 +1,9 @@
-//! Queries.
+//! The syntax tree of queries.
 
 use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{ColumnType, Expr};
 
-/// A `SELECT`.
+/// The statement `SELECT`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Select {
     /// True with `DISTINCT`.
@@ -59,7 +59,7 @@ pub enum SelectExpr {
 /// One item of `ORDER BY`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderItem {
-    /// The sort key; an integer is the number of an item of the select list.
+    /// The sort key. An integer is the number of an item in the select list.
     pub expr: Expr,
     /// True with `DESC`.
     pub descending: bool,
@@ -72,6 +72,6 @@ pub struct OrderItem {
 pub struct CatalogueQuery {
     /// The names of the columns. A `*` has no name.
     pub columns: Vec<String>,
-    /// True if the query has a LIMIT, like the queries of psql's completion.
+    /// True if the query has a LIMIT clause, like the queries of psql's completion.
     pub limited: bool,
 }

@@ -1,4 +1,4 @@
-//! Statements about users and privileges.
+//! The syntax tree of statements about users and privileges.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ pub enum UserStatement {
         user: String,
         /// The privileges to grant.
         privileges: Privileges,
-        /// The object of the privileges.
+        /// The bucket on which the privileges are granted, or all buckets.
         on: GrantOn<String>,
     },
     /// `REVOKE … ON … FROM u`.
@@ -46,7 +46,7 @@ pub enum UserStatement {
         user: String,
         /// The privileges to revoke.
         privileges: Privileges,
-        /// The object of the privileges.
+        /// The bucket on which the privileges are revoked, or all buckets.
         on: GrantOn<String>,
     },
 }
@@ -64,7 +64,7 @@ pub enum AlterUser {
     Limits(UserLimits),
 }
 
-/// A secret as a statement spells it.
+/// A new secret, as a statement specifies it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretText {
     /// `PASSWORD '…' [VALID UNTIL '…']`.
@@ -81,7 +81,7 @@ pub enum SecretText {
     },
 }
 
-/// A text that is never printed, also in debug output.
+/// A text that is never printed, not even in debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HiddenText(pub String);
 

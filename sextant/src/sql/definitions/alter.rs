@@ -1,8 +1,8 @@
-//! ALTER INDEX and REINDEX: a new definition is derived from the present one and built as a new
-//! generation, while the present one serves.
+//! The execution of ALTER INDEX and REINDEX. A new definition is derived from the present one and
+//! is built as a new generation of the index, while the present generation serves.
 //!
-//! The command is refused if the index was changed after the derivation; the statement then derives
-//! the definition again.
+//! If the index was changed after the derivation, the command is refused, and the statement
+//! derives the definition again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use super::building::{look_at_documents, wait_built};
 use super::define::definition;
 use super::definition_text;
-use super::split_points::take_split_points;
+use super::split_points::derive_split_points;
 use crate::access::{Access, AuditedAccess};
 use crate::sql::ast::{CreateIndex, IndexChange, IndexOptions, Partition, Statement, TextExpr};
 use crate::sql::named::{Tries, run_on_index};
@@ -29,7 +29,7 @@ use crate::sql::remarks::Remarks;
 /// The interval between two checks whether an older generation has been dropped.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Builds a new generation of an index; returns when it serves.
+/// Builds a new generation of an index. Returns when the generation serves.
 pub async fn alter_index(
     access: &AuditedAccess,
     name: &str,
@@ -39,15 +39,15 @@ pub async fn alter_index(
     let tag = if *change == IndexChange::Nothing { "REINDEX" } else { "ALTER INDEX" };
     let mut tries = Tries::default();
     let (info, spec, begun) = loop {
-        wait_for_room(access, name, remarks).await?;
+        wait_for_generation_slot(access, name, remarks).await?;
         let info = tries.find(access, name).await?;
-        let mut create = declared(&info.spec)?;
+        let mut create = present_declaration(&info.spec)?;
         apply(&mut create, change)?;
-        take_split_points(access, &mut create, remarks).await?;
-        let spec = defined(create)?;
+        derive_split_points(access, &mut create, remarks).await?;
+        let spec = definition_of(create)?;
         let command = BuildGeneration { index: info.id, spec: Box::new(spec.clone()) };
-        match access.command(Proposal::from(command).made_from([&*info])).await {
-            Err(refused) => tries.note(access, &[info], refused)?,
+        match access.command(Proposal::from(command).expecting_unchanged([&*info])).await {
+            Err(refused) => tries.count_refusal(access, &[info], refused)?,
             Ok(begun) => break (info, spec, begun),
         }
     };
@@ -61,9 +61,9 @@ pub async fn alter_index(
     Ok(tag)
 }
 
-/// Waits until an index may have another generation: older ones are dropped when they have no more
-/// readers.
-async fn wait_for_room(access: &Access, name: &str, remarks: &Remarks) -> Result<()> {
+/// Waits until an index may have another generation. Older generations are dropped when no reader
+/// needs them.
+async fn wait_for_generation_slot(access: &Access, name: &str, remarks: &Remarks) -> Result<()> {
     let mut is_told = false;
     loop {
         let info = find(access, name).await?;
@@ -76,27 +76,27 @@ async fn wait_for_room(access: &Access, name: &str, remarks: &Remarks) -> Result
             let message = format!(
                 "index \"{name}\" has {beside} older generations; this one begins when one of them is gone"
             );
-            remarks.tell(message, Some("SHOW SLICES shows them; each goes when the scans and transactions that began on it have ended"));
+            remarks.send(message, Some("SHOW SLICES shows them; each goes when the scans and transactions that began on it have ended"));
             is_told = true;
         }
         sleep(LOOK_EVERY).await;
     }
 }
 
-/// Changes the name of an index; no generation is built.
+/// Changes the name of an index. No generation is built for this.
 pub async fn rename_index(access: &AuditedAccess, name: &str, to: &str) -> Result<&'static str> {
     find(access, name).await?;
     let command = |index: &IndexInfo| {
         let to = to.to_owned();
         let IndexSpec { sql, .. } =
-            defined(CreateIndex { name: to.clone(), ..declared(&index.spec)? })?;
+            definition_of(CreateIndex { name: to.clone(), ..present_declaration(&index.spec)? })?;
         Ok(RenameIndex { index: index.id, to, sql }.into())
     };
     run_on_index(access, name, command).await?;
     Ok("ALTER INDEX")
 }
 
-/// Returns the index of a name, even if another process has just created it.
+/// Returns the index with a name, even if another process has just created it.
 async fn find(access: &Access, name: &str) -> Result<Arc<IndexInfo>> {
     match access.relation(name).await? {
         Relation::Index(index) => Ok(index),
@@ -107,9 +107,9 @@ async fn find(access: &Access, name: &str) -> Result<Arc<IndexInfo>> {
     }
 }
 
-/// Returns the present declaration of an index: its statement, with the settings that were changed
-/// without a build.
-fn declared(spec: &IndexSpec) -> Result<CreateIndex> {
+/// Returns the present declaration of an index: the statement that has declared it, with the
+/// settings that were changed later without a build.
+fn present_declaration(spec: &IndexSpec) -> Result<CreateIndex> {
     let unreadable = || {
         let what = format!("index \"{}\": its declaration cannot be read: {}", spec.name, spec.sql);
         Error::new(ErrorCode::WrongState, what).with_hint("create another index, and drop this one")
@@ -130,14 +130,14 @@ fn declared(spec: &IndexSpec) -> Result<CreateIndex> {
         slice_bytes_max: None,
         ..create.clone()
     };
-    // A text that declares something else must not replace what is there.
+    // A text that declares a different index must not replace the present one.
     let read = definition(&create)?;
     let is_same = read == IndexSpec { sql: read.sql.clone(), ..spec.clone() };
     if is_same { Ok(create) } else { Err(unreadable()) }
 }
 
-/// Returns the number of slices to declare, which may have grown automatically; `None` for the
-/// default.
+/// Returns the number of slices for the declaration of an index; the number may have grown
+/// automatically. `None` means the default.
 fn slices_now(create: &CreateIndex, spec: &IndexSpec) -> Result<Option<u16>> {
     let divides = matches!(spec.partition, PartitionBy::Range(_));
     Ok(match definition(create)?.slices == spec.slices {
@@ -148,8 +148,8 @@ fn slices_now(create: &CreateIndex, spec: &IndexSpec) -> Result<Option<u16>> {
     })
 }
 
-/// Returns the partition to declare, whose ranges may have been split automatically; `None` for the
-/// default.
+/// Returns the partition for the declaration of an index; its ranges may have been split
+/// automatically. `None` means the default.
 fn partition_now(create: &CreateIndex, spec: &IndexSpec) -> Result<Option<Partition>> {
     let (Some(Partition::Range { expr, .. }), PartitionBy::Range(ranges)) =
         (&create.partition, &spec.partition)
@@ -166,7 +166,7 @@ fn partition_now(create: &CreateIndex, spec: &IndexSpec) -> Result<Option<Partit
 
 /// Returns the statement that declares the present definition of an index.
 pub fn declaration(spec: &IndexSpec, slice_bytes_max: Option<u64>) -> String {
-    let Ok(create) = declared(spec) else { return spec.sql.clone() };
+    let Ok(create) = present_declaration(spec) else { return spec.sql.clone() };
     let divides = matches!(create.partition, Some(Partition::Range { .. }));
     // The setting has no effect on ranges of another expression than an ascending first key, and could not be declared
     // there.
@@ -188,15 +188,16 @@ pub fn declaration(spec: &IndexSpec, slice_bytes_max: Option<u64>) -> String {
     }
 }
 
-/// Returns the definition for a declaration, with its text. Fails if the text cannot be parsed
-/// again, because the index could then never be changed again.
-fn defined(create: CreateIndex) -> Result<IndexSpec> {
+/// Returns the definition for a declaration, with its text. Returns an error if the text cannot
+/// be parsed again, because later changes of the index need that.
+fn definition_of(create: CreateIndex) -> Result<IndexSpec> {
     let sql = definition_text::create_index(&create);
     let spec = definition(&CreateIndex { sql, ..create })?;
-    declared(&spec)?;
+    present_declaration(&spec)?;
     Ok(spec)
 }
 
+/// Changes a declaration as a statement requires.
 fn apply(create: &mut CreateIndex, change: &IndexChange) -> Result<()> {
     match change {
         IndexChange::Nothing => {}
@@ -222,6 +223,7 @@ fn apply(create: &mut CreateIndex, change: &IndexChange) -> Result<()> {
     Ok(())
 }
 
+/// Sets options in a declaration.
 fn set(create: &mut CreateIndex, options: &IndexOptions) {
     create.slices = options.slices.or(create.slices);
     if let (Some(_), Some(Partition::Range { points, .. })) =
@@ -237,6 +239,7 @@ fn set(create: &mut CreateIndex, options: &IndexOptions) {
     create.separate_included_columns = separate.unwrap_or(create.separate_included_columns);
 }
 
+/// Adds included columns to a declaration.
 fn add(create: &mut CreateIndex, columns: &[TextExpr]) -> Result<()> {
     for column in columns {
         if create.include.iter().any(|known| known.expr == column.expr) {
@@ -248,6 +251,7 @@ fn add(create: &mut CreateIndex, columns: &[TextExpr]) -> Result<()> {
     Ok(())
 }
 
+/// Removes included columns from a declaration.
 fn drop_columns(create: &mut CreateIndex, columns: &[TextExpr]) -> Result<()> {
     for column in columns {
         let place = create.include.iter().position(|known| known.expr == column.expr);

@@ -15,9 +15,9 @@ fn altered(before: &str, change: &str) -> Result<IndexSpec> {
     let Statement::AlterIndex { change, .. } = parse(&sql).unwrap().remove(0).statement else {
         panic!("{sql} builds no generation")
     };
-    let mut create = declared(&spec(before))?;
+    let mut create = present_declaration(&spec(before))?;
     apply(&mut create, &change)?;
-    defined(create)
+    definition_of(create)
 }
 
 /// True if two definitions are equal apart from their texts.
@@ -45,7 +45,7 @@ const DECLARATIONS: [&str; 13] = [
 fn a_written_declaration_declares_the_same_again() {
     for sql in DECLARATIONS {
         let before = spec(sql);
-        let rewritten = defined(declared(&before).unwrap()).unwrap();
+        let rewritten = definition_of(present_declaration(&before).unwrap()).unwrap();
         assert!(same(&rewritten, &before), "{sql} became {}", rewritten.sql);
         let again = spec(&rewritten.sql);
         assert_eq!(again, rewritten, "{}", rewritten.sql);
@@ -95,7 +95,7 @@ fn a_change_that_does_not_fit_is_refused_with_what_is_there() {
 fn settings_that_were_changed_in_place_stay() {
     let mut now = spec("CREATE INDEX i ON b (a) WITH (replicas = 1)");
     (now.replicas, now.separate_included_columns, now.name) = (3, true, "j".into());
-    let after = defined(declared(&now).unwrap()).unwrap();
+    let after = definition_of(present_declaration(&now).unwrap()).unwrap();
     assert!(same(&after, &now), "{}", after.sql);
     assert!(after.sql.starts_with("CREATE INDEX j ON b"), "{}", after.sql);
 }
@@ -116,7 +116,7 @@ fn ranges_that_were_split_by_themselves_stay() {
         let PartitionBy::Range(ranges) = &before.partition else { panic!("no ranges") };
         let now = before.with_split(ranges.slice(&bound), &bound).unwrap();
         assert!(same(&now, &spec(&declared_at(split))), "{split}");
-        let after = defined(declared(&now).unwrap()).unwrap();
+        let after = definition_of(present_declaration(&now).unwrap()).unwrap();
         assert!(same(&after, &now), "{}", after.sql);
         let told = declaration(&now, Some(1 << 20));
         let with = format!("{} WITH (slice_bytes_max = 1048576)", declared_at(split));
@@ -145,5 +145,5 @@ fn a_limit_of_slices_needs_ranges_of_an_ascending_first_key() {
 fn a_declaration_that_means_something_else_is_not_rebuilt() {
     let mut other = spec("CREATE INDEX i ON b (a)");
     other.sql = "CREATE INDEX i ON b (c)".into();
-    assert_eq!(declared(&other).unwrap_err().code, ErrorCode::WrongState);
+    assert_eq!(present_declaration(&other).unwrap_err().code, ErrorCode::WrongState);
 }

@@ -1,6 +1,6 @@
-//! Remarks for a client whose statement waits for the build of an index: first about a likely
-//! mistake or an obstacle, then about the progress at intervals. If the statement is interrupted,
-//! the build continues, and the client gets a remark about it.
+//! Remarks for a client whose statement waits for the build of an index. The first remark is
+//! about a likely mistake or an obstacle; later remarks at intervals are about the progress. If
+//! the statement is interrupted, the build continues, and the client is told so.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,14 +20,14 @@ use crate::access::Access;
 use crate::quoted_name::quoted_name;
 use crate::sql::remarks::Remarks;
 
-/// The time limit of a call whose answer a remark needs; without an answer no remark is sent.
+/// The time limit of a call whose answer a remark needs. Without an answer, no remark is sent.
 const ASK_WAIT: Duration = Duration::from_secs(2);
 /// The interval between two remarks about the progress of a build.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 /// The maximum number of paths that a remark names.
 const PATHS_NAMED_MAX: usize = 5;
 
-/// The maximum number of partitions that a text names.
+/// The maximum number of partitions whose numbers a text contains.
 const PARTITIONS_NAMED_MAX: usize = 16;
 
 const BUILD_IS_STUCK: &str = "it goes on over the next version that is loaded (ALTER BUCKET … LOAD VERSION); CANCEL BUILD ends it";
@@ -48,17 +48,17 @@ pub async fn look_at_documents(access: &Access, spec: &IndexSpec, remarks: &Rema
                     "none of {count} sampled documents of bucket \"{bucket}\" has {}",
                     missing.join(", ")
                 );
-                remarks.tell(message, Some("look for a wrong name, if documents should have it"));
+                remarks.send(message, Some("look for a wrong name, if documents should have it"));
             }
         }
         Err(why) => {
             let message = format!("the build of index \"{}\" waits: {why}", spec.name);
-            remarks.tell(message, Some(BUILD_WAITS));
+            remarks.send(message, Some(BUILD_WAITS));
         }
     }
 }
 
-/// Returns some documents of a bucket; the error is the reason why there are none.
+/// Returns some documents of a bucket, or a text with the reason why there are none.
 async fn sample(access: &Access, bucket: &BucketInfo) -> std::result::Result<Vec<Value>, String> {
     match timeout(ASK_WAIT, access.sample(bucket)).await {
         Ok(Ok(documents)) => {
@@ -71,7 +71,7 @@ async fn sample(access: &Access, bucket: &BucketInfo) -> std::result::Result<Vec
     }
 }
 
-/// Returns the paths of a definition that none of the documents has, as text.
+/// Returns the paths of a definition that do not exist in any of the documents, as text.
 fn missing_paths(spec: &IndexSpec, documents: &[Value]) -> Vec<String> {
     let mut missing = BTreeSet::new();
     let mut look = |expr: &Expr| {
@@ -91,7 +91,7 @@ fn missing_paths(spec: &IndexSpec, documents: &[Value]) -> Vec<String> {
     missing.into_iter().take(PATHS_NAMED_MAX).collect()
 }
 
-/// Waits until an index, or a generation of it, serves scans, and sends remarks about the progress
+/// Waits until an index, or one generation of it, serves scans. Sends remarks about the progress
 /// at intervals.
 pub async fn wait_built(
     access: &Access,
@@ -105,17 +105,17 @@ pub async fn wait_built(
             return done;
         }
         let catalog = access.catalog();
-        // A first build may be overtaken by a build over the next version of its data set.
+        // A build over the next version of the data set may replace the first build.
         let next = catalog.next_generation(index);
         let Some(info) = next.or_else(|| catalog.indexes.get(&index)) else { continue };
         if let Ok(Some((message, hint))) = timeout(ASK_WAIT, progress(access, info)).await {
-            remarks.tell(message, hint);
+            remarks.send(message, hint);
         }
     }
 }
 
-/// Returns the progress of a build or the reason why it waits, with a hint; `None` if the leader
-/// does not know.
+/// Returns a text about the progress of a build, or about the reason why it waits, with a hint.
+/// Returns `None` if the leading coordinator does not know it.
 async fn progress(access: &Access, info: &IndexInfo) -> Option<(String, Option<&'static str>)> {
     let status = access.status().await.ok()?;
     let catalog = access.catalog();
@@ -139,16 +139,17 @@ async fn progress(access: &Access, info: &IndexInfo) -> Option<(String, Option<&
         );
         return Some((message, Some(BUILD_WAITS)));
     }
-    let build = status.build_of(info)?;
+    let build = status.build_status(info)?;
     let left = build.seconds_left.map_or_else(String::new, |s| format!(", about {s} s left"));
     let BuildStatus { percent, entries, .. } = build;
     Some((format!("index \"{name}\" is built to {percent} %, {entries} entries{left}"), None))
 }
 
-/// Returns a text about the partitions of a version that no projector has; `None` if each partition
-/// has a holder.
+/// Returns a text about the partitions of a version that no projector has. Returns `None` if some
+/// projector has each partition.
 pub fn lost_partitions(version: &Version) -> Option<String> {
-    let mut named: Vec<String> = version.lost().map(|partition| partition.to_string()).collect();
+    let mut named: Vec<String> =
+        version.lost_partitions().map(|partition| partition.to_string()).collect();
     if named.len() > PARTITIONS_NAMED_MAX {
         named.truncate(PARTITIONS_NAMED_MAX);
         named.push("…".to_owned());
@@ -157,26 +158,28 @@ pub fn lost_partitions(version: &Version) -> Option<String> {
     (!named.is_empty()).then(what)
 }
 
-/// Adds to the error of a CREATE INDEX whose name is taken that this index is being built.
-pub fn with_build(error: Error, catalog: &Catalog, name: &str) -> Error {
-    if error.code != ErrorCode::Exists || !is_built(catalog, name) {
+/// Extends the error of a CREATE INDEX whose name is taken, if the existing index is still being
+/// built.
+pub fn with_build_note(error: Error, catalog: &Catalog, name: &str) -> Error {
+    if error.code != ErrorCode::Exists || !is_being_built(catalog, name) {
         return error;
     }
     error.with_hint(format!("its build goes on in the background: {}", how_to_end(name)))
 }
 
-/// Sends a remark for a CREATE INDEX IF NOT EXISTS, which does not wait, if the existing index is
-/// still being built.
+/// Sends a remark for a CREATE INDEX IF NOT EXISTS if the existing index is still being built.
+/// The statement does not wait for that build.
 pub fn tell_of_build(catalog: &Catalog, name: &str, remarks: &Remarks) {
-    if is_built(catalog, name) {
+    if is_being_built(catalog, name) {
         let message = format!("index \"{name}\" exists, and is being built in the background");
-        remarks.tell(message, Some("SHOW INDEXES shows its progress; CANCEL BUILD ends it"));
+        remarks.send(message, Some("SHOW INDEXES shows its progress; CANCEL BUILD ends it"));
     }
 }
 
-/// Returns the state after an interrupted CREATE INDEX or BUILD INDEX, and the hint for it.
-pub fn left_behind(catalog: &Catalog, names: &[String]) -> (String, String) {
-    let built: Vec<_> = names.iter().filter(|name| is_built(catalog, name)).collect();
+/// Returns a text about what an interrupted CREATE INDEX or BUILD INDEX has left behind, and a
+/// hint.
+pub fn state_after_create(catalog: &Catalog, names: &[String]) -> (String, String) {
+    let built: Vec<_> = names.iter().filter(|name| is_being_built(catalog, name)).collect();
     let serves = |name: &String| {
         catalog.index(name).is_some_and(|index| index.state == IndexState::Maintenance)
     };
@@ -197,9 +200,9 @@ pub fn left_behind(catalog: &Catalog, names: &[String]) -> (String, String) {
     (left, names.first().map_or_else(String::new, |name| how_to_end(name)))
 }
 
-/// Returns the state after an interrupted ALTER INDEX or REINDEX, and the hint for it.
-pub fn left_changing(catalog: &Catalog, name: &str) -> (String, String) {
-    if is_built(catalog, name) {
+/// Returns a text about what an interrupted ALTER INDEX or REINDEX has left behind, and a hint.
+pub fn state_after_alter(catalog: &Catalog, name: &str) -> (String, String) {
+    if is_being_built(catalog, name) {
         let left =
             format!("the build for index \"{name}\" goes on in the background, and switches to it");
         return (left, how_to_end(name));
@@ -208,8 +211,8 @@ pub fn left_changing(catalog: &Catalog, name: &str) -> (String, String) {
     (left, "SHOW INDEXES shows its definition".to_owned())
 }
 
-/// Returns the state after an interrupted LOAD VERSION, and the hint for it.
-pub fn left_loading(catalog: &Catalog, bucket: &str, version: &str) -> (String, String) {
+/// Returns a text about what an interrupted LOAD VERSION has left behind, and a hint.
+pub fn state_after_load(catalog: &Catalog, bucket: &str, version: &str) -> (String, String) {
     let set = catalog.bucket(bucket).and_then(|bucket| catalog.data_sets.get(&bucket.id));
     let loading = set.and_then(|set| set.loading()).filter(|(_, known)| known.name == version);
     if loading.is_none() {
@@ -225,13 +228,14 @@ pub fn left_loading(catalog: &Catalog, bucket: &str, version: &str) -> (String, 
     (left, hint)
 }
 
-/// True if the index of a name, or a new generation of it, is being built.
-fn is_built(catalog: &Catalog, name: &str) -> bool {
+/// Returns true if the index with a name, or a new generation of it, is being built.
+fn is_being_built(catalog: &Catalog, name: &str) -> bool {
     catalog.index(name).is_some_and(|index| {
         index.state == IndexState::Backfill || catalog.next_generation(index.id).is_some()
     })
 }
 
+/// Returns the hint how a client can follow or end the build of an index.
 fn how_to_end(name: &str) -> String {
     format!("SHOW INDEXES shows its progress; CANCEL BUILD {} ends it", quoted_name(name))
 }
@@ -247,7 +251,7 @@ mod tests {
     use crate::sql::definitions::define::definition;
 
     #[test]
-    fn an_interrupted_statement_tells_the_state_that_it_has_left() {
+    fn interruptions_report_the_state() {
         let mut catalog = Catalog::default();
         let mut add = |n, name: &str, state| {
             let spec = IndexSpec::new(name, "b");
@@ -260,7 +264,7 @@ mod tests {
         add(4, "declared", IndexState::Pending);
         let left = |names: &[&str]| {
             let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-            left_behind(&catalog, &names)
+            state_after_create(&catalog, &names)
         };
         let (message, hint) = left(&["whole", "built"]);
         assert_eq!(message, "the build of index \"built\" goes on in the background");
@@ -275,16 +279,16 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_by_a_build_is_told_so() {
+    fn the_error_mentions_a_running_build() {
         let info = IndexInfo::new(IndexId(1), BucketId(1), IndexSpec::new("i", "b"), Vec::new());
         let mut catalog = Catalog::default();
         let exists = || Error::new(ErrorCode::Exists, "taken").with_hint("another name");
         catalog.indexes.insert(info.id, Arc::new(info));
-        let hint = with_build(exists(), &catalog, "i").hint.expect("a hint");
+        let hint = with_build_note(exists(), &catalog, "i").hint.expect("a hint");
         assert!(hint.contains("goes on") && hint.contains("CANCEL BUILD i"), "{hint}");
-        assert_eq!(with_build(exists(), &catalog, "j"), exists(), "another object");
+        assert_eq!(with_build_note(exists(), &catalog, "j"), exists(), "another object");
         let other = Error::unavailable("no leader");
-        assert_eq!(with_build(other.clone(), &catalog, "i"), other);
+        assert_eq!(with_build_note(other.clone(), &catalog, "i"), other);
     }
 
     #[test]

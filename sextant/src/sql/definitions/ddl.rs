@@ -11,17 +11,17 @@ use proto::rpc::command::{
 use proto::{Error, ErrorCode, Result};
 
 use super::alter::{alter_index, rename_index};
-use super::building::{look_at_documents, tell_of_build, wait_built, with_build};
+use super::building::{look_at_documents, tell_of_build, wait_built, with_build_note};
 use super::define::definition;
-use super::split_points::take_split_points;
-use crate::access::{AuditedAccess, absent};
+use super::split_points::derive_split_points;
+use crate::access::{AuditedAccess, unknown_name_error};
 use crate::sql::ast::{CreateBucket, CreateDataSet, CreateIndex, Partition, Statement};
 use crate::sql::named::{Tries, find_bucket, run_on_bucket, run_on_index};
 use crate::sql::plan::Relation;
 use crate::sql::remarks::Remarks;
 
 /// Executes a DDL statement and returns its command tag; `None` for any other statement. Returns
-/// when the command is committed and the indexes that it builds serve scans.
+/// after the command is committed and all indexes that it builds serve scans.
 pub async fn run(
     access: &AuditedAccess,
     statement: &Statement,
@@ -79,7 +79,7 @@ async fn create_data_set(access: &AuditedAccess, create: &CreateDataSet) -> Resu
     Ok("CREATE BUCKET")
 }
 
-/// Loads a version; returns when it is the current one.
+/// Loads a version of a data set. Returns when the version is current.
 async fn load_version(
     access: &AuditedAccess,
     (bucket, version): (&str, &str),
@@ -94,8 +94,7 @@ async fn load_version(
     Ok("ALTER BUCKET")
 }
 
-/// Drops a bucket. Without RESTRICT its indexes are dropped too, since they are useless without the
-/// bucket.
+/// Drops a bucket. Without RESTRICT, drops its indexes too.
 async fn drop_bucket(
     access: &AuditedAccess,
     name: &str,
@@ -119,7 +118,7 @@ async fn drop_index(access: &AuditedAccess, name: &str, if_exists: bool) -> Resu
     dropped("DROP INDEX", if_exists, run_on_index(access, name, command).await)
 }
 
-/// Returns the command tag of a removal. With IF EXISTS an absent object is no error.
+/// Returns the command tag of a DROP statement. With IF EXISTS, a missing object is no error.
 fn dropped(tag: &'static str, if_exists: bool, ran: Result<Outcome>) -> Result<&'static str> {
     match ran {
         Err(error) if !(if_exists && error.code == ErrorCode::Unknown) => Err(error),
@@ -127,13 +126,14 @@ fn dropped(tag: &'static str, if_exists: bool, ran: Result<Outcome>) -> Result<&
     }
 }
 
+/// Returns the error for a name that belongs to another kind of object.
 fn wrong_kind(name: &str, is: &str, is_not: &str, instead: &str) -> Error {
     Error::new(ErrorCode::WrongKind, format!("\"{name}\" is {is}, not {is_not}"))
         .with_hint(format!("use {instead} to remove it"))
 }
 
-/// Creates an index; returns when it serves scans, or at once if its build is deferred or the index
-/// existed before.
+/// Creates an index. Returns when the index serves scans; returns at once if its build is
+/// deferred or the index already existed.
 async fn create_index(
     access: &AuditedAccess,
     create: &CreateIndex,
@@ -148,7 +148,7 @@ async fn create_index(
         return Ok("CREATE INDEX");
     }
     let mut create = create.clone();
-    take_split_points(access, &mut create, remarks).await?;
+    derive_split_points(access, &mut create, remarks).await?;
     let create = &create;
     let spec = definition(create)?;
     let command = |bucket| {
@@ -157,7 +157,7 @@ async fn create_index(
         Ok(command::CreateIndex { bucket, spec, defer_build, if_not_exists }.into())
     };
     let made = run_on_bucket(access, &spec.bucket, command).await;
-    let made = made.map_err(|error| with_build(error, &access.catalog(), &create.name))?;
+    let made = made.map_err(|error| with_build_note(error, &access.catalog(), &create.name))?;
     let Outcome::Index(index) = made else { return Ok("CREATE INDEX") };
     // Another index of that name may have been dropped meanwhile.
     if known == Some(index) {
@@ -178,6 +178,7 @@ async fn create_index(
     Ok("CREATE INDEX")
 }
 
+/// Builds deferred indexes. Returns when they serve scans.
 async fn build(
     access: &AuditedAccess,
     bucket: &str,
@@ -195,25 +196,26 @@ async fn build(
     Ok("BUILD INDEX")
 }
 
-/// Begins the builds of indexes of a bucket.
+/// Begins the builds of deferred indexes of a bucket.
 async fn begin_builds(access: &AuditedAccess, bucket: &str, names: &[String]) -> Result<Outcome> {
-    // The right comes before the names: an absent one is named only to a user that may build indexes.
-    access.may(Privilege::Define, find_bucket(access, bucket).await?.id)?;
+    // The privilege is checked before the names: only a user that may build indexes learns which
+    // index is missing.
+    access.check_privilege(Privilege::Define, find_bucket(access, bucket).await?.id)?;
     let mut tries = Tries::default();
     loop {
         let mut seen = Vec::with_capacity(names.len());
         for name in names {
             let index = tries.find(access, name).await?;
             if index.spec.bucket != bucket {
-                return Err(absent(name).context(format!("bucket \"{bucket}\"")));
+                return Err(unknown_name_error(name).context(format!("bucket \"{bucket}\"")));
             }
             seen.push(index);
         }
         let indexes = seen.iter().map(|index| index.id).collect();
         let seen_then = seen.iter().map(|index| &**index);
-        let proposal = Proposal::from(BuildIndexes { indexes }).made_from(seen_then);
+        let proposal = Proposal::from(BuildIndexes { indexes }).expecting_unchanged(seen_then);
         match access.command(proposal).await {
-            Err(refused) => tries.note(access, &seen, refused)?,
+            Err(refused) => tries.count_refusal(access, &seen, refused)?,
             ran => return ran,
         }
     }

@@ -1,5 +1,5 @@
-//! The derivation of the replicated definition from `CREATE INDEX`, with defaults and with names
-//! and types of columns.
+//! Derives the replicated definition of an index from `CREATE INDEX`: with defaults, and with the
+//! names and types of the columns.
 
 use proto::expr::Expr;
 use proto::model::index::{
@@ -11,11 +11,11 @@ use proto::{Error, ErrorCode, Result};
 
 use super::split_points::range_partition;
 use crate::sql::ast::{CreateIndex, Partition, TextExpr};
-use crate::sql::plan::{OfDocument, UnresolvedExpr, check_condition, coerce, document_type};
+use crate::sql::plan::{DocumentOperands, UnresolvedExpr, check_condition, coerce, document_type};
 
-/// Returns the definition that a statement declares. Fails with `InvalidText` if a literal does not
-/// have the type of the expression with which it is compared, and with `WrongType` if the WHERE is
-/// not a condition.
+/// Returns the definition that a statement declares. Returns the error `InvalidText` if a literal
+/// does not have the type of the expression with which it is compared, and the error `WrongType`
+/// if the expression after WHERE is not a condition.
 pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
     let mut create = create.clone();
     let keys = create.keys.iter_mut().map(|item| &mut item.key.expr);
@@ -27,13 +27,13 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
     };
     keys.chain(include).chain(partition).try_for_each(|expr| coerce(expr, &UnresolvedExpr))?;
     if let Some(predicate) = &mut create.predicate {
-        coerce(predicate, &OfDocument)?;
-        check_condition(predicate, "WHERE", &OfDocument)?;
+        coerce(predicate, &DocumentOperands)?;
+        check_condition(predicate, "WHERE", &DocumentOperands)?;
     }
     let mut names = Names { taken: vec!["id".to_owned()] };
     let keys = create.keys.iter().map(|item| KeyPart {
         expr: item.key.expr.clone(),
-        name: names.give(&item.key),
+        name: names.next_name(&item.key),
         column_type: document_type(&item.key.expr),
         descending: item.descending,
         include_missing: item.include_missing,
@@ -41,7 +41,7 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
     let keys = keys.collect();
     let include = create.include.iter().map(|item| IncludedColumn {
         expr: item.expr.clone(),
-        name: names.give(item),
+        name: names.next_name(item),
         column_type: document_type(&item.expr),
     });
     let include = include.collect();
@@ -85,7 +85,8 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
     Ok(spec)
 }
 
-/// Returns the number of slices; a range-partitioned index has one for each range.
+/// Returns the number of slices. An index that is partitioned by ranges has one slice for each
+/// range.
 fn slices(create: &CreateIndex) -> Result<u16> {
     let Some(Partition::Range { points, .. }) = &create.partition else {
         return Ok(create.slices.unwrap_or(SLICES_DEFAULT));
@@ -109,14 +110,16 @@ fn slices(create: &CreateIndex) -> Result<u16> {
     }
 }
 
-/// The generator of column names. A column gets the last field of its path as its name, or its text
-/// if it is not a plain path or the name is taken. Casts are not part of a path.
+/// The generator of column names. The name of a column is the last field of its path. If the
+/// expression is not a plain path, or the name is taken, the name is the text of the expression.
+/// Casts are not part of a path.
 struct Names {
     taken: Vec<String>,
 }
 
 impl Names {
-    fn give(&mut self, item: &TextExpr) -> String {
+    /// Returns the name of the next column.
+    fn next_name(&mut self, item: &TextExpr) -> String {
         let mut candidates = last_field(&item.expr)
             .into_iter()
             .map(str::to_owned)
@@ -129,7 +132,8 @@ impl Names {
     }
 }
 
-/// Returns the last field of a plain path, ignoring casts; `None` for other expressions.
+/// Returns the last field of a plain path, ignoring casts. Returns `None` for any other
+/// expression.
 pub(crate) fn last_field(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Cast(inner, _) => last_field(inner),

@@ -1,4 +1,5 @@
-//! Definitions as SQL text: names, quoted if necessary, and the statement that declares an index.
+//! Converts the definition of an index to SQL text: the statement that declares the index, with
+//! names quoted where necessary.
 
 use std::fmt::Display;
 
@@ -8,7 +9,8 @@ use proto::model::index::Compression;
 use crate::quoted_name::quoted_name;
 use crate::sql::ast::{CreateIndex, KeyItem, Partition, TextExpr};
 
-/// The statement that declares an index. Read again, it declares the same.
+/// Returns the statement that declares an index. If the text is parsed again, it declares the
+/// same index.
 pub fn create_index(create: &CreateIndex) -> String {
     let kind = if create.primary { "PRIMARY INDEX" } else { "INDEX" };
     let mut sql =
@@ -41,23 +43,26 @@ pub fn create_index(create: &CreateIndex) -> String {
     sql
 }
 
+/// Returns items as text, separated by commas.
 fn list(items: impl Iterator<Item = impl Display>) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
 
+/// Returns the text of a key part.
 fn key(item: &KeyItem) -> String {
     let descending = if item.descending { " DESC" } else { "" };
     let include_missing = if item.include_missing { " INCLUDE MISSING" } else { "" };
     format!("{}{descending}{include_missing}", text(&item.key))
 }
 
-/// Returns the original text of an expression, because it may be the name of its column. If the
-/// text may end with a comment, a line break follows.
+/// Returns the original text of an expression, because this text may be the name of its column.
+/// Adds a line break if the text may end with a comment.
 fn text(item: &TextExpr) -> String {
     let end = if item.text.contains("--") { "\n" } else { "" };
     format!("{}{end}", item.text)
 }
 
+/// Returns the texts of the options in `WITH (…)`.
 fn options(create: &CreateIndex) -> Vec<String> {
     let numbers = [
         ("slices", create.slices.map(u64::from)),

@@ -1,5 +1,5 @@
-//! Definitions of buckets, data sets and indexes: their derivation, execution as commands, progress
-//! and text.
+//! The execution of statements that define buckets, data sets and indexes: how definitions are
+//! derived and converted to text, and the progress of builds.
 
 pub mod alter;
 pub mod building;

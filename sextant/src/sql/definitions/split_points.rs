@@ -1,5 +1,5 @@
-//! The split points of a range-partitioned index, which are given or derived from a sample of the
-//! documents.
+//! The split points of an index that is partitioned by ranges. They are given in the statement,
+//! or derived from a sample of the documents.
 
 use proto::expr::cost::CostMeter;
 use proto::expr::eval::{DocumentScope, Evaluation};
@@ -15,7 +15,7 @@ use crate::sql::ast::{CreateIndex, Partition};
 use crate::sql::plan::{UnresolvedExpr, coerce};
 use crate::sql::remarks::Remarks;
 
-/// Returns the partition by an expression with these split points.
+/// Returns the range partition of an expression with these split points.
 pub(super) fn range_partition(expr: &Expr, points: &[Expr]) -> Result<RangePartition> {
     if points.is_empty() {
         return Err(Error::internal("the split points were not taken"));
@@ -33,8 +33,8 @@ pub(super) fn range_partition(expr: &Expr, points: &[Expr]) -> Result<RangeParti
     Ok(RangePartition { expr: expr.clone(), bounds })
 }
 
-/// Returns a split point with the type of the expression: a text for a numeric expression is
-/// converted to a number, as in a comparison.
+/// Returns a split point as a literal of the expression's type. For a numeric expression, a text
+/// is converted to a number, as in a comparison.
 fn typed(expr: &Expr, point: &Expr) -> Result<Expr> {
     let (left, right) = (Box::new(expr.clone()), Box::new(point.clone()));
     let mut comparison = Expr::Compare(CompareOp::Less, left, right);
@@ -45,13 +45,14 @@ fn typed(expr: &Expr, point: &Expr) -> Result<Expr> {
     }
 }
 
+/// Returns the encoded form of a value, by whose order ranges are split.
 fn encoded(value: &Value) -> Vec<u8> {
     let mut code = Vec::new();
     encode_part(value, false, &mut code);
     code
 }
 
-/// Returns the value of a split point's literal.
+/// Returns the value of a split point, which must be a literal.
 fn value_of(point: &Expr) -> Result<Value> {
     let nothing = Value::Missing;
     let scope = DocumentScope { id: "", doc: &nothing };
@@ -68,9 +69,9 @@ fn is_scalar(value: &Value) -> bool {
     matches!(value, Value::Bool(_) | Value::Number(_) | Value::String(_))
 }
 
-/// Derives the split points of a declaration from a sample of the bucket's documents, if it has
-/// none, and adds them to its text.
-pub async fn take_split_points(
+/// If a declaration by ranges has no split points, derives them from a sample of the bucket's
+/// documents and adds them to the text of the declaration.
+pub async fn derive_split_points(
     access: &Access,
     create: &mut CreateIndex,
     remarks: &Remarks,
@@ -100,7 +101,7 @@ pub async fn take_split_points(
     if create.slices.is_some_and(|slices| usize::from(slices) != ranges) {
         let message =
             format!("the documents have few values of {expr}: the index has {ranges} slices");
-        remarks.tell(message, None);
+        remarks.send(message, None);
     }
     *points = found.into_iter().map(Expr::Literal).collect();
     create.slices = None;
@@ -108,7 +109,7 @@ pub async fn take_split_points(
     Ok(())
 }
 
-/// Returns the values of an expression in some documents, without those that cannot be split
+/// Returns the values of an expression in some documents, except values that cannot be split
 /// points.
 fn values(expr: &Expr, documents: &[bytes::Bytes]) -> Vec<Value> {
     let parsed = documents.iter().filter_map(|document| Value::parse_json(document).ok());
@@ -121,7 +122,8 @@ fn values(expr: &Expr, documents: &[bytes::Bytes]) -> Vec<Value> {
     parsed.filter_map(value).collect()
 }
 
-/// Returns values that divide `values` into at most `parts` ranges with about equal numbers.
+/// Returns values that divide `values` into at most `parts` ranges, with about the same number of
+/// values in each.
 fn quantiles(values: Vec<Value>, parts: usize) -> Vec<Value> {
     let mut sorted: Vec<(Vec<u8>, Value)> =
         values.into_iter().map(|value| (encoded(&value), value)).collect();

@@ -1,5 +1,6 @@
-//! Statements about the placement of slices, vbuckets and copies of buckets: `REBALANCE`, `DRAIN NODE`, `REMOVE NODE`, `ALTER BUCKET`; and about
-//! the coordinators: `ADD COORDINATOR`, `REMOVE COORDINATOR`.
+//! Parses statements about the placement of slices, vbuckets and copies of buckets (`REBALANCE`,
+//! `DRAIN NODE`, `REMOVE NODE`, `ALTER BUCKET`), and about the coordinators (`ADD COORDINATOR`,
+//! `REMOVE COORDINATOR`).
 
 use proto::model::bucket::VBUCKETS_MAX;
 use proto::model::copies::COPIES_MAX;
@@ -14,14 +15,14 @@ use crate::sql::ast::{Admin, Statement};
 use crate::sql::error::SqlResult;
 
 impl Cursor<'_> {
-    /// `REBALANCE [INDEX i]`.
+    /// Parses `REBALANCE [INDEX i]`.
     pub(super) fn rebalance(&mut self) -> SqlResult<Statement> {
-        let index = self.rebalanced()?;
+        let index = self.rebalance_index()?;
         Ok(Statement::Admin(Admin::Rebalance { index }))
     }
 
-    /// `REBALANCE [INDEX i]`, also after EXPLAIN or CANCEL; returns the index.
-    pub(super) fn rebalanced(&mut self) -> SqlResult<Option<String>> {
+    /// Parses `REBALANCE [INDEX i]`, also after EXPLAIN or CANCEL. Returns the name of the index.
+    pub(super) fn rebalance_index(&mut self) -> SqlResult<Option<String>> {
         self.expect_word("REBALANCE")?;
         match self.eat_word("INDEX") {
             true => self.object_name("the name of an index").map(Some),
@@ -29,7 +30,8 @@ impl Cursor<'_> {
         }
     }
 
-    /// `CANCEL REBALANCE [INDEX i]`, `CANCEL DRAIN NODE 'n'`, `CANCEL TRANSACTION n`, `CANCEL BUILD i`.
+    /// Parses `CANCEL REBALANCE [INDEX i]`, `CANCEL DRAIN NODE 'n'`, `CANCEL TRANSACTION n` and
+    /// `CANCEL BUILD i`.
     pub(super) fn cancel(&mut self) -> SqlResult<Statement> {
         self.expect_word("CANCEL")?;
         if self.is("DRAIN") {
@@ -45,18 +47,18 @@ impl Cursor<'_> {
         if !self.is("REBALANCE") {
             return Err(self.expected("REBALANCE, DRAIN, TRANSACTION or BUILD"));
         }
-        let index = self.rebalanced()?;
+        let index = self.rebalance_index()?;
         Ok(Statement::Admin(Admin::CancelRebalance { index }))
     }
 
-    /// `DRAIN NODE 'n'`.
+    /// Parses `DRAIN NODE 'n'`. `drain` is false after CANCEL.
     pub(super) fn drain(&mut self, drain: bool) -> SqlResult<Statement> {
         self.expect_words(&["DRAIN", "NODE"])?;
         let node = self.node()?;
         Ok(Statement::Admin(Admin::DrainNode { node, drain }))
     }
 
-    /// `ADD COORDINATOR 'n' AT 'host:port'`.
+    /// Parses `ADD COORDINATOR 'n' AT 'host:port'`.
     pub(super) fn add(&mut self) -> SqlResult<Statement> {
         self.expect_words(&["ADD", "COORDINATOR"])?;
         let node = self.coordinator_number()?;
@@ -67,14 +69,14 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::ChangeCoordinators(change)))
     }
 
-    /// The number of a coordinator, which the catalog may not contain yet.
+    /// Parses the number of a coordinator, which the catalog need not contain.
     fn coordinator_number(&mut self) -> SqlResult<NodeId> {
         let place = self.expected("the number of a coordinator, its --id");
         let name = self.node()?;
         name.parse().map(NodeId).map_err(|_| place)
     }
 
-    /// `REMOVE NODE 'n' [FORCE | WAIT]`, `REMOVE COORDINATOR 'n'`.
+    /// Parses `REMOVE NODE 'n' [FORCE | WAIT]` and `REMOVE COORDINATOR 'n'`.
     pub(super) fn remove(&mut self) -> SqlResult<Statement> {
         self.expect_word("REMOVE")?;
         if self.eat_word("COORDINATOR") {
@@ -90,7 +92,7 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::RemoveNode { node, wait, force }))
     }
 
-    /// `ALTER INDEX`, `ALTER BUCKET` and `ALTER USER`.
+    /// Parses `ALTER INDEX`, `ALTER BUCKET` and `ALTER USER`.
     pub(super) fn alter(&mut self) -> SqlResult<Statement> {
         self.expect_word("ALTER")?;
         if self.eat_word("BUCKET") {
@@ -106,8 +108,9 @@ impl Cursor<'_> {
         self.alter_index()
     }
 
-    /// `ALTER BUCKET b MOVE VBUCKET k, … TO 'n'`, `ALTER BUCKET b MOVE TO 'n'`, `ALTER BUCKET b SET (…)`, `ALTER BUCKET b CANCEL MOVES`,
-    /// `ALTER BUCKET b LOAD VERSION …`, `ALTER BUCKET b CANCEL VERSION 'v'`.
+    /// Parses `ALTER BUCKET b MOVE VBUCKET k, … TO 'n'`, `ALTER BUCKET b MOVE TO 'n'`, `ALTER
+    /// BUCKET b SET (…)`, `ALTER BUCKET b CANCEL MOVES`, `ALTER BUCKET b LOAD VERSION …`, and
+    /// `ALTER BUCKET b CANCEL VERSION 'v'`.
     fn alter_bucket(&mut self) -> SqlResult<Statement> {
         let bucket = self.object_name("the name of a bucket")?;
         if self.eat_words(&["CANCEL", "MOVES"]) {
@@ -140,7 +143,7 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::MoveVbuckets { bucket, vbuckets, to }))
     }
 
-    /// `(copies = n)` or `(version_idle = …)`.
+    /// Parses `(copies = n)` or `(version_idle = …)`.
     fn set_bucket_options(&mut self, bucket: String) -> SqlResult<Statement> {
         self.expect(&Token::LParen)?;
         let option = self.with_option()?;
@@ -152,12 +155,13 @@ impl Cursor<'_> {
             "version_idle" => {
                 Admin::SetVersionIdle { bucket, idle_ms: option.duration_ms(IDLE_MS_MAX)? }
             }
-            _ => return Err(option.unknown("copies and version_idle")),
+            _ => return Err(option.unknown_error("copies and version_idle")),
         };
         self.expect(&Token::RParen)?;
         Ok(Statement::Admin(set))
     }
 
+    /// Parses the number of a vbucket.
     fn vbucket(&mut self) -> SqlResult<VbucketId> {
         let place = self.expected("a vbucket");
         let vbucket = self.integer("the number of a vbucket")?;

@@ -1,5 +1,5 @@
-//! `ALTER INDEX` and `REINDEX`. Changes of the definition build a new generation; placement, copies
-//! and the grouping of columns change without a build.
+//! Parses `ALTER INDEX` and `REINDEX`. A change of the definition builds a new generation.
+//! Placement, copies and the grouping of columns are changed without a build.
 
 use proto::model::ids::SliceNo;
 use proto::model::index::{Compression, INCLUDED_KB_MAX, REPLICAS_MAX, SLICES_MAX};
@@ -14,7 +14,7 @@ const OPTIONS: &str =
     "slices, replicas, separate_included_columns, included_kb_max, compression and slice_bytes_max";
 
 impl Cursor<'_> {
-    /// `REINDEX [INDEX] i`.
+    /// Parses `REINDEX [INDEX] i`.
     pub(super) fn reindex(&mut self) -> SqlResult<Statement> {
         self.expect_word("REINDEX")?;
         // Alone it may be the name of an index.
@@ -25,7 +25,7 @@ impl Cursor<'_> {
         Ok(Statement::AlterIndex { name, change: IndexChange::Nothing })
     }
 
-    /// `ALTER INDEX i …`, after the first two words.
+    /// Parses `ALTER INDEX i …`, after the first two words.
     pub(super) fn alter_index(&mut self) -> SqlResult<Statement> {
         let name = self.object_name("the name of an index")?;
         if self.eat_words(&["MOVE", "SLICE"]) {
@@ -43,6 +43,7 @@ impl Cursor<'_> {
         Ok(Statement::AlterIndex { name, change })
     }
 
+    /// Parses a change of the definition.
     fn index_change(&mut self) -> SqlResult<IndexChange> {
         Ok(match () {
             () if self.eat_words(&["SET", "KEYS"]) => IndexChange::Keys(self.list(Self::key_item)?),
@@ -66,6 +67,7 @@ impl Cursor<'_> {
         })
     }
 
+    /// Parses `MOVE SLICE k [FROM 'm'] TO 'n'`.
     fn move_slice(&mut self, index: String) -> SqlResult<Statement> {
         let place = self.expected("a slice");
         let slice = self.integer("the number of a slice")?;
@@ -83,8 +85,8 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::MoveSlice { index, slice: SliceNo(slice), from, to }))
     }
 
-    /// `(option = value, …)`. The index changes without a build if the options are only the number
-    /// of copies, the grouping of columns or the size of slices.
+    /// Parses `(option = value, …)`. If the only options are the number of copies, the grouping
+    /// of columns or the size of slices, the index is changed without a build.
     fn set_options(&mut self, index: String) -> SqlResult<Statement> {
         let place = self.expected("options");
         let options = self.index_options()?;
@@ -112,6 +114,7 @@ impl Cursor<'_> {
         })
     }
 
+    /// Parses the options of an index in parentheses.
     fn index_options(&mut self) -> SqlResult<IndexOptions> {
         let mut options = IndexOptions::default();
         for option in self.distinct_options()? {
@@ -123,14 +126,14 @@ impl Cursor<'_> {
                 "separate_included_columns" => {
                     options.separate_included_columns = Some(option.boolean()?);
                 }
-                "include_apart" => return Err(option.renamed("separate_included_columns")),
+                "include_apart" => return Err(option.renamed_error("separate_included_columns")),
                 "included_kb_max" => {
                     let kb_max = option.integer(1, INCLUDED_KB_MAX.into())?;
                     options.included_kb_max = Some(kb_max as u16);
                 }
                 "slice_bytes_max" => options.slice_bytes_max = Some(option.bytes()?),
                 "compression" => options.compression = Some(option.one_of(&Compression::NAMES)?),
-                _ => return Err(option.unknown(OPTIONS)),
+                _ => return Err(option.unknown_error(OPTIONS)),
             }
         }
         Ok(options)

@@ -1,9 +1,10 @@
-//! Queries of PostgreSQL's catalogue, such as those of psql's `\\d` and of drivers.
+//! Parses queries of PostgreSQL's catalogue (its system tables), such as those of psql's `\\d`
+//! and of drivers.
 //!
-//! There is no catalogue yet. An error would fail the transaction in which psql completes a word,
-//! and some drivers do not start without an answer, so these queries return no rows. The grammar
-//! does not cover their SQL: only the names of the result columns are read, from the tokens of the
-//! select list.
+//! Sextant has no such catalogue yet. These queries return no rows, since an error would fail the
+//! transaction in which psql completes a word, and some drivers do not start without an answer.
+//! The grammar does not cover the SQL of these queries. Only the names of the result columns are
+//! read, from the tokens of the select list.
 
 use sqlparser::tokenizer::{Token, Word};
 
@@ -13,7 +14,7 @@ use crate::sql::error::SqlResult;
 use crate::sql::limits;
 
 impl Cursor<'_> {
-    /// True if the statement reads a table of the catalogue.
+    /// Returns true if the statement reads a table of PostgreSQL's catalogue.
     pub(super) fn reads_catalogue(&self) -> bool {
         let mut before = Token::EOF;
         let mut is_from = false;
@@ -32,7 +33,7 @@ impl Cursor<'_> {
         false
     }
 
-    /// Parses a query of the catalogue up to its end.
+    /// Parses a query of PostgreSQL's catalogue up to its end.
     pub(super) fn catalogue_query(&mut self) -> SqlResult<Statement> {
         let mut items: Vec<Vec<Token>> = Vec::new();
         let (mut depth, mut is_list, mut limited) = (0usize, false, false);
@@ -51,7 +52,8 @@ impl Cursor<'_> {
             } else if outside && is_unquoted(&token, "FROM") {
                 is_list = false;
             } else if outside && is_list && token == Token::Comma {
-                limits::check_columns(items.len() + 1).map_err(|error| self.here(error))?;
+                limits::check_columns(items.len() + 1)
+                    .map_err(|error| self.error_at_next(error))?;
                 items.push(Vec::new());
             } else if let Some(item) = items.last_mut().filter(|_| is_list) {
                 item.push(token);
@@ -62,6 +64,7 @@ impl Cursor<'_> {
         Ok(Statement::Catalogue(CatalogueQuery { columns, limited }))
     }
 
+    /// Counts a parameter that occurs in the query.
     fn count_parameter(&mut self, name: &str) {
         if let Some(number) = name.strip_prefix('$').and_then(|number| number.parse().ok()) {
             self.parameters = self.parameters.max(number);
@@ -74,7 +77,7 @@ fn is_unquoted(token: &Token, name: &str) -> bool {
         if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(name))
 }
 
-/// True for `pg_…` and `information_schema`, and for quoted names of these schemas.
+/// Returns true for `pg_…` and `information_schema`, and for quoted names of these schemas.
 fn is_catalogue(token: &Token) -> bool {
     match token {
         Token::Word(Word { value, quote_style: Some(_), .. }) => {
@@ -116,7 +119,8 @@ fn column_name(item: &[Token]) -> Option<String> {
     Some(name)
 }
 
-/// True if a word after this token is an alias: the token ends a value or is `AS`.
+/// Returns true if a word after this token is an alias, because the token ends a value or is
+/// `AS`.
 fn may_precede_alias(token: &Token) -> bool {
     matches!(
         token,
@@ -129,7 +133,7 @@ fn may_precede_alias(token: &Token) -> bool {
     )
 }
 
-/// True for the word that ends `CASE … END`.
+/// Returns true for the word that ends `CASE … END`.
 fn is_end(word: &Word) -> bool {
     word.quote_style.is_none() && word.value.eq_ignore_ascii_case("END")
 }

@@ -1,6 +1,6 @@
-//! The cursor that the grammar reads from: `sqlparser`'s [`Parser`] over the tokens of a query
-//! text. Words are matched by their text, because most of Sextant's words are not SQL keywords.
-//! Errors have positions.
+//! The cursor from which the grammar reads: `sqlparser`'s [`Parser`] over the tokens of a query
+//! text. Words are compared by their text, because most of Sextant's words are not keywords of
+//! SQL. Errors contain the position in the text.
 
 use proto::{Error, ErrorCode};
 use sqlparser::parser::Parser;
@@ -10,12 +10,12 @@ use crate::sql::dialect::SextantDialect;
 use crate::sql::error::{SqlError, SqlResult, unsupported};
 use crate::sql::limits;
 
-/// The maximum depth of the grammar's recursion. `limits` has checked its causes before; this limit
-/// is for cases in which the counts differ.
+/// The maximum depth of the grammar's recursion. `limits` has already checked the operators and
+/// the nesting; this second limit is for cases that those checks do not count.
 const RECURSION_MAX: usize = limits::OPERATORS_MAX + limits::NESTING_MAX;
 
-/// The words that begin the next clause of a statement. Unquoted they are neither a path nor an
-/// alias.
+/// The words that begin the next clause of a statement. Without quotes they cannot be a path or
+/// an alias.
 const RESERVED: [&str; 41] = [
     "ALL",
     "AND",
@@ -64,15 +64,15 @@ const RESERVED: [&str; 41] = [
 pub(super) struct Cursor<'a> {
     parser: Parser<'a>,
     source: &'a str,
-    /// The last location that was converted to an offset, so that all conversions along the text
-    /// take linear time.
+    /// The last location that was converted to an offset. The next conversion continues from it,
+    /// so that all conversions along the text together take linear time.
     known: (Location, usize),
     depth: usize,
     /// The highest parameter number in the present statement.
     pub(super) parameters: u16,
     /// The offset of the present statement in the text, in bytes.
     pub(super) statement_start: usize,
-    /// True in a statement that may contain a secret, whose errors quote nothing of the text.
+    /// True in a statement that may contain a secret. Its errors then quote nothing of the text.
     pub(super) has_secrets: bool,
 }
 
@@ -124,8 +124,7 @@ impl<'a> Cursor<'a> {
         self.parser.index()
     }
 
-    /// Iterates over the tokens from position `place` up to, and without, the next token to be
-    /// read.
+    /// Returns the tokens from position `place` up to the last consumed token.
     pub(super) fn tokens_from(&self, place: usize) -> impl Iterator<Item = &Token> {
         (place..self.parser.index()).map(|place| &self.parser.token_at(place).token)
     }
@@ -135,7 +134,7 @@ impl<'a> Cursor<'a> {
         self.parser.advance_token();
     }
 
-    /// Consumes the next token if it equals `token`.
+    /// Consumes the next token if it equals `token`. Returns true if it does.
     pub(super) fn eat(&mut self, token: &Token) -> bool {
         let found = self.peek() == token;
         if found {
@@ -144,17 +143,17 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// True if the token after the next `n` tokens is this unquoted word.
+    /// Returns true if the token after the next `n` tokens is this unquoted word.
     pub(super) fn nth_is(&self, n: usize, word: &str) -> bool {
         is_word(self.peek_nth(n), word)
     }
 
-    /// True if the next token is this unquoted word.
+    /// Returns true if the next token is this unquoted word.
     pub(super) fn is(&self, word: &str) -> bool {
         is_word(self.peek(), word)
     }
 
-    /// Consumes the next token if it is this word.
+    /// Consumes the next token if it is this word. Returns true if it is.
     pub(super) fn eat_word(&mut self, word: &str) -> bool {
         let found = self.is(word);
         if found {
@@ -163,7 +162,8 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Consumes the next tokens if they are these words, all or none.
+    /// Consumes the next tokens if they are these words, either all or none. Returns true if they
+    /// are.
     pub(super) fn eat_words(&mut self, words: &[&str]) -> bool {
         let found = words.iter().enumerate().all(|(n, word)| self.nth_is(n, word));
         if found {
@@ -172,7 +172,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Consumes a token; an error if the next token is another one.
+    /// Consumes the next token; an error if it is not `token`.
     pub(super) fn expect(&mut self, token: &Token) -> SqlResult<()> {
         match self.eat(token) {
             true => Ok(()),
@@ -180,7 +180,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Consumes a word; an error if the next token is another one.
+    /// Consumes the next word; an error if it is not `word`.
     pub(super) fn expect_word(&mut self, word: &str) -> SqlResult<()> {
         match self.eat_word(word) {
             true => Ok(()),
@@ -188,17 +188,17 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Consumes a sequence of words; an error if the next tokens are others.
+    /// Consumes a sequence of words; an error if the next tokens are not these words.
     pub(super) fn expect_words(&mut self, words: &[&str]) -> SqlResult<()> {
         words.iter().try_for_each(|word| self.expect_word(word))
     }
 
-    /// True at the end of the statement.
+    /// Returns true at the end of the statement.
     pub(super) fn at_end(&self) -> bool {
         matches!(self.peek(), Token::SemiColon | Token::EOF)
     }
 
-    /// True if the next token is a word that may be a path or an alias.
+    /// Returns true if the next token is a word that may be a path or an alias.
     pub(super) fn at_identifier(&self) -> bool {
         match self.peek() {
             Token::Word(word) => word.quote_style.is_some() || !is_reserved(&word.value),
@@ -206,7 +206,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Consumes a word and returns it as written, for a step of a path or an alias.
+    /// Consumes a word that is a step of a path or an alias. Returns it as written.
     pub(super) fn identifier(&mut self, what: &str) -> SqlResult<String> {
         match self.peek() {
             Token::Word(word) => {
@@ -218,7 +218,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Consumes a name and returns it, folded to lower case unless quoted.
+    /// Consumes a name and returns it, in lower case unless it is quoted.
     pub(super) fn name(&mut self, what: &str) -> SqlResult<String> {
         if !self.at_identifier() {
             return Err(self.expected(what));
@@ -243,7 +243,7 @@ impl<'a> Cursor<'a> {
 
     /// Consumes the name of a new bucket or index.
     pub(super) fn new_name(&mut self, what: &str) -> SqlResult<String> {
-        let here = self.here(Error::new(
+        let here = self.error_at_next(Error::new(
             ErrorCode::ReservedName,
             "names that begin with pg_, and information_schema, stand for PostgreSQL's catalogue",
         ));
@@ -266,7 +266,7 @@ impl<'a> Cursor<'a> {
         }
         let name = self.name(what)?;
         match self.peek() {
-            Token::Period => Err(self.here(unsupported(
+            Token::Period => Err(self.error_at_next(unsupported(
                 format!("there is no schema \"{name}\""),
                 "buckets and indexes have no schemas: write the name alone",
             ))),
@@ -312,13 +312,13 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// Parses a nested construct; an error if the recursion is too deep.
+    /// Parses a nested construct. Returns an error if the recursion is too deep.
     pub(super) fn deeper<T>(
         &mut self,
         parse: impl FnOnce(&mut Self) -> SqlResult<T>,
     ) -> SqlResult<T> {
         if self.depth == RECURSION_MAX {
-            return Err(self.here(Error::new(
+            return Err(self.error_at_next(Error::new(
                 ErrorCode::TooComplex,
                 format!("an expression has more than {RECURSION_MAX} levels"),
             )));
@@ -339,11 +339,11 @@ impl<'a> Cursor<'a> {
                 format!("syntax error at or near {found}: expected {what}")
             }
         };
-        self.here(Error::new(ErrorCode::Syntax, message))
+        self.error_at_next(Error::new(ErrorCode::Syntax, message))
     }
 
-    /// Returns an error with the position of the next token.
-    pub(super) fn here(&self, error: Error) -> SqlError {
+    /// Returns an error at the position of the next token.
+    pub(super) fn error_at_next(&self, error: Error) -> SqlError {
         let position = match self.parser.peek_token_ref() {
             TokenWithSpan { token: Token::EOF, .. } => self.source.chars().count() as u32 + 1,
             token => character_of(self.source, token.span.start),
@@ -368,6 +368,7 @@ impl<'a> Cursor<'a> {
         self.source[start..end.max(start)].trim_end()
     }
 
+    /// Returns the byte offset of a location.
     fn offset_of(&mut self, location: Location) -> usize {
         let (from, mut offset) = self.known;
         if (location.line, location.column) < (from.line, from.column) {
@@ -385,7 +386,7 @@ impl<'a> Cursor<'a> {
         offset
     }
 
-    /// Consumes a node's number or address.
+    /// Parses a node's number or address.
     pub(super) fn node(&mut self) -> SqlResult<String> {
         match self.eat_string() {
             Some(node) => Ok(node),
@@ -401,17 +402,18 @@ fn is_word(token: &Token, word: &str) -> bool {
     }
 }
 
-/// True if a name would be taken for one of PostgreSQL's catalogue in a query.
+/// Returns true if a query with this name would be taken for one of PostgreSQL's catalogue.
 pub(super) fn is_reserved_name(name: &str) -> bool {
     let name = name.to_lowercase();
     name.starts_with("pg_") || name == "information_schema"
 }
 
+/// Returns true for a word that begins the next clause of a statement.
 fn is_reserved(word: &str) -> bool {
     RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
 }
 
-/// Returns the location after a character, by the tokenizer's count of lines and columns.
+/// Returns the location after the character `ch` at `at`, in the tokenizer's lines and columns.
 fn next_location(at: Location, ch: char) -> Location {
     match ch {
         '\n' => Location { line: at.line + 1, column: 1 },
@@ -419,7 +421,8 @@ fn next_location(at: Location, ch: char) -> Location {
     }
 }
 
-/// Returns the number of the character at a location, from 1, as PostgreSQL's clients expect it.
+/// Returns the number of the character at a location, counted from 1, as PostgreSQL's clients
+/// expect it.
 fn character_of(source: &str, location: Location) -> u32 {
     let mut at = Location { line: 1, column: 1 };
     let mut number = 1;

@@ -1,4 +1,4 @@
-//! `CREATE`, `DROP` and `BUILD` for buckets and indexes.
+//! Parses `CREATE`, `DROP` and `BUILD` for buckets and indexes.
 
 use proto::expr::Expr;
 use proto::model::bucket::{SourceKind, VBUCKETS_MAX};
@@ -12,6 +12,7 @@ use crate::sql::ast::{CreateBucket, CreateIndex, KeyItem, Partition, Statement, 
 use crate::sql::error::{SqlError, SqlResult, unsupported};
 
 impl Cursor<'_> {
+    /// Parses a CREATE statement.
     pub(super) fn create(&mut self) -> SqlResult<Statement> {
         self.expect_word("CREATE")?;
         if self.eat_word("BUCKET") {
@@ -23,7 +24,7 @@ impl Cursor<'_> {
         }
         if self.is("UNIQUE") {
             let hint = "use CREATE INDEX: an index follows its source and cannot refuse a document";
-            return Err(self.here(unsupported("unique indexes are not supported", hint)));
+            return Err(self.error_at_next(unsupported("unique indexes are not supported", hint)));
         }
         if self.eat_word("USER") {
             return self.create_user();
@@ -34,11 +35,14 @@ impl Cursor<'_> {
             .any(|word| self.is(word))
         {
             let hint = "use CREATE BUCKET or CREATE INDEX";
-            return Err(self.here(unsupported("only buckets and indexes can be created", hint)));
+            return Err(
+                self.error_at_next(unsupported("only buckets and indexes can be created", hint))
+            );
         }
         Err(self.expected("BUCKET, INDEX, PRIMARY INDEX or USER"))
     }
 
+    /// Parses an optional `IF NOT EXISTS`.
     fn if_not_exists(&mut self) -> SqlResult<bool> {
         let found = self.eat_word("IF");
         if found {
@@ -62,7 +66,7 @@ impl Cursor<'_> {
                 "vbuckets" => vbuckets = Some(option.integer(1, VBUCKETS_MAX.into())? as u16),
                 "projectors" => projectors = Some(option.integer(1, VBUCKETS_MAX.into())? as u16),
                 "copies" => copies = Some(option.integer(1, COPIES_MAX.into())? as u8),
-                _ => return Err(option.unknown("vbuckets, projectors and copies")),
+                _ => return Err(option.unknown_error("vbuckets, projectors and copies")),
             }
         }
         let bucket = CreateBucket { name, if_not_exists, source, vbuckets, projectors, copies };
@@ -73,7 +77,7 @@ impl Cursor<'_> {
         let start = self.statement_start;
         if self.is("CONCURRENTLY") {
             let hint = "omit it: a build never blocks writes";
-            return Err(self.here(unsupported("CONCURRENTLY is not supported", hint)));
+            return Err(self.error_at_next(unsupported("CONCURRENTLY is not supported", hint)));
         }
         let if_not_exists = self.if_not_exists()?;
         let name = self.new_name("the name of the index")?;
@@ -81,7 +85,7 @@ impl Cursor<'_> {
         let bucket = self.object_name("the name of a bucket")?;
         if self.is("USING") {
             let hint = "omit it: all indexes are ordered";
-            return Err(self.here(unsupported("USING is not supported", hint)));
+            return Err(self.error_at_next(unsupported("USING is not supported", hint)));
         }
         let keys = match (primary, self.peek() == &Token::LParen) {
             (false, _) => self.list(Self::key_item)?,
@@ -116,7 +120,7 @@ impl Cursor<'_> {
         Ok(Statement::CreateIndex(index))
     }
 
-    /// `WHERE`, `PARTITION BY` and `WITH` in this order, each at most once.
+    /// Parses `WHERE`, `PARTITION BY` and `WITH` in this order, each at most once.
     fn index_clauses(&mut self, index: &mut CreateIndex) -> SqlResult<()> {
         if self.eat_word("WHERE") {
             index.predicate = Some(self.index_condition()?);
@@ -131,7 +135,7 @@ impl Cursor<'_> {
                 "separate_included_columns" => {
                     index.separate_included_columns = option.boolean()?;
                 }
-                "include_apart" => return Err(option.renamed("separate_included_columns")),
+                "include_apart" => return Err(option.renamed_error("separate_included_columns")),
                 "included_kb_max" => {
                     let included_kb_max = option.integer(1, INCLUDED_KB_MAX.into())?;
                     index.included_kb_max = Some(included_kb_max as u16);
@@ -142,14 +146,14 @@ impl Cursor<'_> {
                 _ => {
                     let there_are = "slices, replicas, separate_included_columns, included_kb_max, \
                                      compression, slice_bytes_max and defer_build";
-                    return Err(option.unknown(there_are));
+                    return Err(option.unknown_error(there_are));
                 }
             }
         }
         Ok(())
     }
 
-    /// The condition of `WHERE`.
+    /// Parses the condition after `WHERE`.
     pub(super) fn index_condition(&mut self) -> SqlResult<Expr> {
         let place = self.expected("a condition");
         let predicate = self.expr()?;
@@ -157,7 +161,8 @@ impl Cursor<'_> {
         Ok(predicate)
     }
 
-    /// `HASH (…)` or `RANGE (…)` after `PARTITION BY`; `None` for the hash of the document's id.
+    /// Parses `HASH (…)` or `RANGE (…)` after `PARTITION BY`. Returns `None` for the hash of the
+    /// document's id.
     pub(super) fn partition(&mut self) -> SqlResult<Option<Partition>> {
         if self.eat_word("RANGE") {
             return self.range_partition().map(Some);
@@ -171,7 +176,7 @@ impl Cursor<'_> {
         Ok(Some(exprs).filter(|exprs| exprs[..] != [Expr::DocumentId]).map(Partition::Hash))
     }
 
-    /// `(expr) [SPLIT AT (value, …)]`.
+    /// Parses `(expr) [SPLIT AT (value, …)]`.
     fn range_partition(&mut self) -> SqlResult<Partition> {
         self.expect(&Token::LParen)?;
         let place = self.expected("an expression");
@@ -179,7 +184,7 @@ impl Cursor<'_> {
         refuse_in_partition(&expr, &place)?;
         if self.peek() == &Token::Comma {
             let hint = "an index is divided by the ranges of one expression";
-            return Err(self.here(unsupported("several expressions after RANGE", hint)));
+            return Err(self.error_at_next(unsupported("several expressions after RANGE", hint)));
         }
         self.expect(&Token::RParen)?;
         let points = match self.eat_words(&["SPLIT", "AT"]) {
@@ -189,6 +194,7 @@ impl Cursor<'_> {
         Ok(Partition::Range { expr, points })
     }
 
+    /// Parses a split point, which must be a constant.
     fn split_point(&mut self) -> SqlResult<Expr> {
         let place = self.expected("a number, a text, true or false");
         let point = self.expr()?;
@@ -198,6 +204,7 @@ impl Cursor<'_> {
         if varies { Err(place) } else { Ok(point) }
     }
 
+    /// Parses a key part of an index.
     pub(super) fn key_item(&mut self) -> SqlResult<KeyItem> {
         let place = self.expected("an expression");
         let key = self.raw_text_expr()?;
@@ -211,12 +218,15 @@ impl Cursor<'_> {
         };
         if self.is("NULLS") {
             let hint = "MISSING and NULL come first in an ascending part, last in a descending one";
-            return Err(self.here(unsupported("NULLS FIRST and LAST cannot be chosen", hint)));
+            return Err(
+                self.error_at_next(unsupported("NULLS FIRST and LAST cannot be chosen", hint))
+            );
         }
         let include_missing = self.eat_words(&["INCLUDE", "MISSING"]);
         Ok(KeyItem { key, descending, include_missing })
     }
 
+    /// Parses an expression and remembers its text.
     pub(super) fn text_expr(&mut self) -> SqlResult<TextExpr> {
         let place = self.expected("an expression");
         let item = self.raw_text_expr()?;
@@ -224,6 +234,7 @@ impl Cursor<'_> {
         Ok(item)
     }
 
+    /// Parses an expression with its text, without checks.
     fn raw_text_expr(&mut self) -> SqlResult<TextExpr> {
         let start = self.offset();
         let expr = self.expr()?;
@@ -231,20 +242,24 @@ impl Cursor<'_> {
         Ok(TextExpr { expr, text })
     }
 
+    /// Returns an error if an index has too many columns or several array parts.
     fn check_columns(&self, keys: &[KeyItem], include: &[TextExpr]) -> SqlResult<()> {
         let columns = keys.len() + include.len();
         if columns > COLUMNS_MAX {
             let message = format!("the index has {columns} columns; the limit is {COLUMNS_MAX}");
-            return Err(self.here(Error::new(ErrorCode::OverLimit, message)));
+            return Err(self.error_at_next(Error::new(ErrorCode::OverLimit, message)));
         }
         let arrays = keys.iter().filter(|item| matches!(item.key.expr, Expr::Unnest(_))).count();
         if arrays > 1 {
             let hint = "create one index for each array";
-            return Err(self.here(unsupported("an index cannot have more than one UNNEST", hint)));
+            return Err(
+                self.error_at_next(unsupported("an index cannot have more than one UNNEST", hint))
+            );
         }
         Ok(())
     }
 
+    /// Parses a DROP statement.
     pub(super) fn drop_object(&mut self) -> SqlResult<Statement> {
         self.expect_word("DROP")?;
         if self.eat_word("USER") {
@@ -258,7 +273,7 @@ impl Cursor<'_> {
         // Alone it may be the name of an index.
         if self.is("CONCURRENTLY") && matches!(self.peek_nth(1), Token::Word(_)) {
             let hint = "omit it: DROP INDEX never blocks writes";
-            return Err(self.here(unsupported("CONCURRENTLY is not supported", hint)));
+            return Err(self.error_at_next(unsupported("CONCURRENTLY is not supported", hint)));
         }
         let if_exists = self.eat_word("IF");
         if if_exists {
@@ -274,6 +289,7 @@ impl Cursor<'_> {
         })
     }
 
+    /// Parses a BUILD INDEX statement.
     pub(super) fn build(&mut self) -> SqlResult<Statement> {
         self.expect_words(&["BUILD", "INDEX", "ON"])?;
         let bucket = self.object_name("the name of a bucket")?;
@@ -293,8 +309,8 @@ fn refuse_in_partition(expr: &Expr, place: &SqlError) -> SqlResult<()> {
     refuse_inside(expr, place)
 }
 
-/// Returns an error for parameters, because a definition outlives its statement, and for UNNEST
-/// except as a whole key part.
+/// Returns an error for parameters, because a definition exists longer than its statement, and
+/// for UNNEST unless it is a complete key part.
 fn refuse_inside(expr: &Expr, place: &SqlError) -> SqlResult<()> {
     let error = match () {
         () if expr.any(&mut |e| matches!(e, Expr::Parameter(_))) => unsupported(

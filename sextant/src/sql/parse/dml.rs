@@ -1,4 +1,4 @@
-//! `INSERT`, `DELETE` and `COPY`.
+//! Parses `INSERT`, `DELETE` and `COPY`.
 
 use proto::expr::Expr;
 use sqlparser::tokenizer::Token;
@@ -19,7 +19,7 @@ impl Cursor<'_> {
         };
         if self.is("SELECT") {
             let hint = "INSERT INTO b (id, doc) VALUES …, or COPY … FROM STDIN";
-            return Err(self.here(unsupported("INSERT … SELECT is not supported", hint)));
+            return Err(self.error_at_next(unsupported("INSERT … SELECT is not supported", hint)));
         }
         self.expect_word("VALUES")?;
         let mut rows = Vec::new();
@@ -34,7 +34,7 @@ impl Cursor<'_> {
         Ok(Statement::Insert(Insert { bucket, rows, replace }))
     }
 
-    /// Parses the column list; true for `(doc, id)`, false for `(id, doc)`.
+    /// Parses the column list. Returns true for `(doc, id)` and false for `(id, doc)`.
     fn insert_columns(&mut self) -> SqlResult<bool> {
         let columns = self.list(|cursor| {
             let place = cursor.expected("id or doc");
@@ -51,6 +51,7 @@ impl Cursor<'_> {
         }
     }
 
+    /// Parses a row; returns the expressions of the id and the document.
     fn insert_row(&mut self, swapped: bool) -> SqlResult<(Expr, Expr)> {
         self.expect(&Token::LParen)?;
         let first = self.expr()?;
@@ -60,6 +61,7 @@ impl Cursor<'_> {
         Ok(if swapped { (second, first) } else { (first, second) })
     }
 
+    /// Parses an optional `ON CONFLICT … DO UPDATE …`; returns true if it is present.
     fn on_conflict(&mut self) -> SqlResult<bool> {
         if !self.eat_words(&["ON", "CONFLICT"]) {
             return Ok(false);
@@ -70,7 +72,7 @@ impl Cursor<'_> {
         self.expect_word("DO")?;
         if self.is("NOTHING") {
             let hint = "ON CONFLICT (id) DO UPDATE SET doc = excluded.doc";
-            return Err(self.here(unsupported("DO NOTHING is not supported", hint)));
+            return Err(self.error_at_next(unsupported("DO NOTHING is not supported", hint)));
         }
         self.expect_words(&["UPDATE", "SET"])?;
         self.expect_name("doc")?;
@@ -81,11 +83,12 @@ impl Cursor<'_> {
         Ok(true)
     }
 
+    /// Returns an error if `RETURNING` follows.
     fn refuse_returning(&self) -> SqlResult<()> {
         match self.is("RETURNING") {
             true => {
                 let hint = "SHOW write_position returns the position of the write";
-                Err(self.here(unsupported("RETURNING is not supported", hint)))
+                Err(self.error_at_next(unsupported("RETURNING is not supported", hint)))
             }
             false => Ok(()),
         }
@@ -98,7 +101,9 @@ impl Cursor<'_> {
         let alias = if has_alias { Some(self.name("an alias")?) } else { None };
         let hint = "DELETE FROM b WHERE id = 'k', or id IN ('k', …)";
         if !self.eat_word("WHERE") {
-            return Err(self.here(unsupported("DELETE of a whole bucket is not supported", hint)));
+            return Err(
+                self.error_at_next(unsupported("DELETE of a whole bucket is not supported", hint))
+            );
         }
         let place = self.expected("a condition");
         let mut filter = self.expr()?;
@@ -123,16 +128,16 @@ impl Cursor<'_> {
         let bucket = self.object_name("the name of a bucket, or (SELECT …)")?;
         if self.peek() == &Token::LParen {
             let hint = "COPY b FROM STDIN (FORMAT jsonl): each line is one whole document";
-            return Err(self.here(unsupported("COPY of columns is not supported", hint)));
+            return Err(self.error_at_next(unsupported("COPY of columns is not supported", hint)));
         }
         if self.is("TO") {
             let hint = "COPY (SELECT … FROM index) TO STDOUT";
-            return Err(self.here(unsupported("COPY of a bucket is not supported", hint)));
+            return Err(self.error_at_next(unsupported("COPY of a bucket is not supported", hint)));
         }
         self.expect_word("FROM")?;
         if !self.eat_word("STDIN") {
             let hint = "COPY b FROM STDIN; psql's \\copy sends a file that way";
-            return Err(self.here(unsupported("COPY reads from the client only", hint)));
+            return Err(self.error_at_next(unsupported("COPY reads from the client only", hint)));
         }
         let (mut id_field, mut is_atomic) = ("id".to_owned(), false);
         for (name, value) in self.copy_options()? {
@@ -145,20 +150,21 @@ impl Cursor<'_> {
                 _ => {
                     let hint = "COPY b FROM STDIN (FORMAT jsonl, id 'field', atomic on)";
                     let message = format!("COPY … FROM STDIN with this {name} is not supported");
-                    return Err(self.here(unsupported(message, hint)));
+                    return Err(self.error_at_next(unsupported(message, hint)));
                 }
             }
         }
         Ok(Statement::CopyIn { bucket, id_field, is_atomic })
     }
 
+    /// Parses `COPY (SELECT …) TO STDOUT`.
     fn copy_out(&mut self) -> SqlResult<Statement> {
         let select = self.select()?;
         self.expect(&Token::RParen)?;
         self.expect_word("TO")?;
         if !self.eat_word("STDOUT") {
             let hint = "COPY (SELECT …) TO STDOUT; psql's \\copy writes a file that way";
-            return Err(self.here(unsupported("COPY writes to the client only", hint)));
+            return Err(self.error_at_next(unsupported("COPY writes to the client only", hint)));
         }
         for (name, value) in self.copy_options()? {
             match (name.as_str(), value) {
@@ -166,14 +172,14 @@ impl Cursor<'_> {
                 _ => {
                     let hint = "COPY (SELECT …) TO STDOUT (FORMAT text)";
                     let message = format!("COPY … TO STDOUT with this {name} is not supported");
-                    return Err(self.here(unsupported(message, hint)));
+                    return Err(self.error_at_next(unsupported(message, hint)));
                 }
             }
         }
         Ok(Statement::CopyOut(select))
     }
 
-    /// Parses `[WITH] (name value, …)`, also with `=` between name and value.
+    /// Parses `[WITH] (name value, …)`. An `=` between name and value is allowed.
     fn copy_options(&mut self) -> SqlResult<Vec<(String, Option<String>)>> {
         self.eat_word("WITH");
         if self.peek() != &Token::LParen {
@@ -196,8 +202,8 @@ impl Cursor<'_> {
     }
 }
 
-/// Returns the value of an option that is on or off; a name without a value means on. `None` for
-/// other values.
+/// Returns the value of an option that is on or off. An option without a value is on. Returns
+/// `None` for other values.
 fn flag(value: Option<&str>) -> Option<bool> {
     match value.map(str::to_lowercase).as_deref() {
         None | Some("on" | "true") => Some(true),

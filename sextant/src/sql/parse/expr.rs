@@ -30,14 +30,14 @@ mod power {
 
 const AGGREGATES: [&str; 5] = ["count", "min", "max", "sum", "avg"];
 
-/// True if a function of this name is an aggregate.
+/// Returns true if a function with this name is an aggregate.
 pub(super) fn is_aggregate(name: &str) -> bool {
     AGGREGATES.contains(&name)
 }
 
-/// Returns the expression of a literal number. If the text of the number's value differs from the
-/// written text (`1.50`, or `1.0`, whose value is an integer), the written text is preserved, as a
-/// text with a cast ([`proto::expr::number_of`]).
+/// Returns the expression of a literal number. The text of the number's value may differ from the
+/// written text (`1.50`, or `1.0`, whose value is an integer). The written text is then
+/// preserved, as a text with a cast ([`proto::expr::number_of`]).
 fn literal_number(text: &str, number: Number) -> Expr {
     let is_integer = text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
     let (sign, unsigned) = text.split_at(usize::from(text.starts_with('-')));
@@ -107,6 +107,7 @@ impl Cursor<'_> {
         })
     }
 
+    /// Parses the rest of an operator's expression, whose left operand is `left`.
     fn infix(&mut self, left: Expr, power: u8) -> SqlResult<Expr> {
         match power {
             power::OR | power::AND => self.connective(left, power),
@@ -142,6 +143,7 @@ impl Cursor<'_> {
         Ok(if power == power::OR { Expr::Or(terms) } else { Expr::And(terms) })
     }
 
+    /// Parses the rest of a comparison.
     fn comparison(&mut self, left: Expr) -> SqlResult<Expr> {
         let operator = match self.peek() {
             Token::Eq => CompareOp::Eq,
@@ -154,7 +156,7 @@ impl Cursor<'_> {
         self.advance();
         if ["ANY", "ALL", "SOME"].iter().any(|word| self.is(word)) {
             let message = "comparisons with ANY and ALL are not supported";
-            return Err(self.here(unsupported(message, "write a list as IN ($1, $2, …)")));
+            return Err(self.error_at_next(unsupported(message, "write a list as IN ($1, $2, …)")));
         }
         let right = self.expr_above(power::COMPARE)?;
         let chained = self.infix_power() == Some(power::COMPARE);
@@ -164,6 +166,7 @@ impl Cursor<'_> {
         Ok(Expr::Compare(operator, Box::new(left), Box::new(right)))
     }
 
+    /// Parses the rest of an `IS` test.
     fn is_test(&mut self, left: Expr) -> SqlResult<Expr> {
         self.expect_word("IS")?;
         let negated = self.eat_word("NOT");
@@ -177,18 +180,20 @@ impl Cursor<'_> {
         }
     }
 
-    /// `[NOT] IN`, `[NOT] BETWEEN`, `[NOT] LIKE`.
+    /// Parses `[NOT] IN`, `[NOT] BETWEEN` and `[NOT] LIKE` after the left operand.
     fn range_test(&mut self, left: Expr) -> SqlResult<Expr> {
         if self.peek() == &Token::StringConcat {
-            return Err(self.here(unsupported("|| is not supported", "join strings in the client")));
+            return Err(self
+                .error_at_next(unsupported("|| is not supported", "join strings in the client")));
         }
         let negated = self.eat_word("NOT");
         let expr = Box::new(left);
         if self.eat_word("IN") {
             if self.nth_is(1, "SELECT") {
-                return Err(
-                    self.here(unsupported("subqueries are not supported", "list the values"))
-                );
+                return Err(self.error_at_next(unsupported(
+                    "subqueries are not supported",
+                    "list the values",
+                )));
             }
             Ok(Expr::In { expr, list: self.list(Self::expr)?.into(), negated })
         } else if self.eat_word("BETWEEN") {
@@ -200,15 +205,16 @@ impl Cursor<'_> {
             let pattern = Box::new(self.expr_above(power::RANGE)?);
             if self.is("ESCAPE") {
                 let hint = "the escape character is \\";
-                return Err(self.here(unsupported("ESCAPE is not supported", hint)));
+                return Err(self.error_at_next(unsupported("ESCAPE is not supported", hint)));
             }
             Ok(Expr::Like { expr, pattern, negated })
         } else {
             let hint = "index lower(…) and compare with LIKE 'x%'";
-            Err(self.here(unsupported("only LIKE matches patterns", hint)))
+            Err(self.error_at_next(unsupported("only LIKE matches patterns", hint)))
         }
     }
 
+    /// Parses an operand with the signs before it, or a term after `NOT`.
     fn prefix(&mut self) -> SqlResult<Expr> {
         if let Some(text) = self.eat_string() {
             return Ok(Expr::Literal(Value::String(text)));
@@ -230,7 +236,9 @@ impl Cursor<'_> {
                 self.advance();
                 if self.is("SELECT") {
                     let hint = "run the inner statement first";
-                    return Err(self.here(unsupported("subqueries are not supported", hint)));
+                    return Err(
+                        self.error_at_next(unsupported("subqueries are not supported", hint))
+                    );
                 }
                 let inner = self.expr()?;
                 self.expect(&Token::RParen)?;
@@ -259,7 +267,7 @@ impl Cursor<'_> {
         }
         if self.is("CASE") {
             let hint = "select the parts, and compute the result in the client";
-            return Err(self.here(unsupported("CASE is not supported", hint)));
+            return Err(self.error_at_next(unsupported("CASE is not supported", hint)));
         }
         if self.eat_word("CAST") {
             return self.cast();
@@ -273,6 +281,7 @@ impl Cursor<'_> {
         self.path()
     }
 
+    /// Parses `CAST (… AS type)`.
     fn cast(&mut self) -> SqlResult<Expr> {
         self.expect(&Token::LParen)?;
         let inner = self.expr()?;
@@ -282,6 +291,7 @@ impl Cursor<'_> {
         Ok(Expr::Cast(Box::new(inner), column_type))
     }
 
+    /// Parses a number. `sign` is the text of the sign before it, or empty.
     fn number(&mut self, sign: &str) -> SqlResult<Expr> {
         let text = match self.peek() {
             Token::Number(text, false) => format!("{sign}{}", text.replace('_', "")),
@@ -290,12 +300,13 @@ impl Cursor<'_> {
         let number = Number::parse_sql(&text);
         let Some(number) = number else {
             let message = format!("the number {text} is out of range");
-            return Err(self.here(Error::new(ErrorCode::OutOfRange, message)));
+            return Err(self.error_at_next(Error::new(ErrorCode::OutOfRange, message)));
         };
         self.advance();
         Ok(literal_number(&text, number))
     }
 
+    /// Parses a parameter, such as `$1`.
     fn parameter(&mut self) -> SqlResult<Expr> {
         let number = match self.peek() {
             Token::Placeholder(text) => text.strip_prefix('$').and_then(|n| n.parse::<u16>().ok()),
@@ -311,7 +322,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `name`, then any of `.name` and `[n]`.
+    /// Parses a path: `name`, then any number of `.name` and `[n]`.
     fn path(&mut self) -> SqlResult<Expr> {
         let mut steps = vec![Step::Field(self.identifier("a path")?)];
         loop {
@@ -330,6 +341,7 @@ impl Cursor<'_> {
         }
     }
 
+    /// Parses a call of a function.
     fn call(&mut self) -> SqlResult<Expr> {
         let name = match self.peek() {
             Token::Word(word) => word.value.to_lowercase(),
@@ -353,25 +365,25 @@ impl Cursor<'_> {
             name if is_aggregate(name) => {
                 let message = format!("{name}() may only stand in the select list");
                 let hint = "an aggregate must be a select item of its own";
-                return Err(self.here(unsupported(message, hint)));
+                return Err(self.error_at_next(unsupported(message, hint)));
             }
             name => {
                 let message = format!("there is no function {name}()");
                 let hint =
                     "the functions are lower, upper, length, coalesce, abs, UNNEST and META().id";
-                return Err(self.here(unsupported(message, hint)));
+                return Err(self.error_at_next(unsupported(message, hint)));
             }
         };
         self.advance();
         let arguments = self.list(Self::expr)?;
         if function != Function::Coalesce && arguments.len() != 1 {
             let message = format!("{name}() takes one argument, not {}", arguments.len());
-            return Err(self.here(Error::new(ErrorCode::Syntax, message)));
+            return Err(self.error_at_next(Error::new(ErrorCode::Syntax, message)));
         }
         Ok(Expr::Call(function, arguments))
     }
 
-    /// `META().id`, the only form of `META()`.
+    /// Parses `META().id`, the only form of `META()`.
     fn meta(&mut self) -> SqlResult<Expr> {
         self.advance();
         self.expect(&Token::LParen)?;
@@ -381,7 +393,7 @@ impl Cursor<'_> {
         Ok(Expr::DocumentId)
     }
 
-    /// The name of a type.
+    /// Parses the name of a type.
     pub(super) fn column_type(&mut self) -> SqlResult<ColumnType> {
         if self.is("pg_catalog") && self.peek_nth(1) == &Token::Period {
             self.advance();
@@ -408,7 +420,9 @@ impl Cursor<'_> {
         };
         if self.peek() == &Token::LParen {
             let hint = "write the type alone: numeric, text";
-            return Err(self.here(unsupported("types have no lengths or precisions", hint)));
+            return Err(
+                self.error_at_next(unsupported("types have no lengths or precisions", hint))
+            );
         }
         Ok(column_type)
     }

@@ -1,7 +1,9 @@
-//! The grammar: statements by recursive descent, expressions by precedence climbing.
+//! The grammar of SQL. Statements are parsed by recursive descent, expressions by precedence
+//! climbing.
 //!
-//! A query text is parsed completely before any of its statements runs, so that no statement runs if a later one has a
-//! syntax error. Every statement must be followed by `;` or the end of the text.
+//! A query text is parsed completely before any of its statements runs. A syntax error in a later
+//! statement therefore prevents all statements. Every statement must be followed by `;` or by the
+//! end of the text.
 
 mod admin;
 mod alter;

@@ -1,4 +1,4 @@
-//! Options in parentheses: `name = value, …`.
+//! Parses options in parentheses: `name = value, …`.
 
 use std::collections::BTreeSet;
 
@@ -24,6 +24,7 @@ pub(super) struct WithOption {
 }
 
 impl WithOption {
+    /// Returns an error at the position of the option.
     fn error(&self, code: ErrorCode, message: String) -> SqlError {
         SqlError { error: Error::new(code, message), position: self.place.position }
     }
@@ -103,15 +104,16 @@ impl WithOption {
         Err(self.error(ErrorCode::InvalidParameter, what))
     }
 
-    /// Returns the error for the old name of an option.
-    pub(super) fn renamed(&self, new: &str) -> SqlError {
+    /// Returns the error for an option that is given by its old name.
+    pub(super) fn renamed_error(&self, new: &str) -> SqlError {
         let mut error = self
             .error(ErrorCode::UnknownSetting, format!("option {} is now called {new}", self.name));
         error.error.hint = Some(format!("write {new} instead of {}", self.name));
         error
     }
 
-    pub(super) fn unknown(&self, there_are: &str) -> SqlError {
+    /// Returns the error for an unknown option.
+    pub(super) fn unknown_error(&self, there_are: &str) -> SqlError {
         let message = format!("there is no option {}", self.name);
         let mut error = self.error(ErrorCode::UnknownSetting, message);
         error.error.hint = Some(format!("the options are {there_are}"));
@@ -120,6 +122,7 @@ impl WithOption {
 }
 
 impl Cursor<'_> {
+    /// Parses `WITH (name = value, …)`, if it follows.
     pub(super) fn with_options(&mut self) -> SqlResult<Vec<WithOption>> {
         match self.eat_word("WITH") {
             true => self.distinct_options(),
@@ -127,7 +130,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Parses `(name = value, …)`; an error for a repeated name.
+    /// Parses `(name = value, …)`. Returns an error if a name is repeated.
     pub(super) fn distinct_options(&mut self) -> SqlResult<Vec<WithOption>> {
         let mut names = BTreeSet::new();
         self.list(|cursor| {
@@ -142,7 +145,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// Parses `name = value`; a name alone means `true`.
+    /// Parses `name = value`. A name alone means `true`.
     pub(super) fn with_option(&mut self) -> SqlResult<WithOption> {
         let place = self.expected("an option");
         let name = self.name("the name of an option")?;

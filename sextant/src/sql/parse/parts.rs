@@ -1,7 +1,7 @@
-//! A SELECT whose clauses are given as separate texts, as in a scan over gRPC.
+//! Parses a SELECT whose clauses are separate texts, as in a scan over gRPC.
 //!
-//! Each text is parsed separately, so that none can end early and continue as another clause of the
-//! statement.
+//! Each text is parsed separately. Otherwise a text could contain the end of its clause and
+//! continue with another clause of the statement.
 
 use proto::value::{Number, Value};
 use proto::{Error, ErrorCode};
@@ -19,7 +19,7 @@ pub struct SelectParts {
     pub from: String,
     /// The items of the select list, as names.
     pub columns: Vec<String>,
-    /// The condition; empty for none.
+    /// The condition of WHERE; empty if there is none.
     pub filter: String,
     /// The maximum number of rows.
     pub limit: Option<u64>,
@@ -28,16 +28,16 @@ pub struct SelectParts {
 }
 
 impl SelectParts {
-    /// Returns the length of all texts together, in bytes.
+    /// Returns the total length of all texts, in bytes.
     pub fn len_bytes(&self) -> usize {
         self.columns.iter().chain([&self.from, &self.filter]).map(String::len).sum()
     }
 
-    /// Parses the clauses. An error names the clause.
+    /// Parses the clauses. An error contains the name of the clause.
     pub fn parse(&self) -> proto::Result<Select> {
         limits::check_columns(self.columns.len())?;
         let item = |(n, text): (usize, &String)| {
-            let parsed = whole(text, |cursor| cursor.select_item());
+            let parsed = parse_clause(text, |cursor| cursor.select_item());
             parsed.map_err(|error| error.context(format!("column {}", n + 1)))
         };
         let items = match self.columns.is_empty() {
@@ -47,7 +47,7 @@ impl SelectParts {
         let filter = match self.filter.is_empty() {
             true => None,
             false => {
-                let parsed = whole(&self.filter, |cursor| cursor.expr());
+                let parsed = parse_clause(&self.filter, |cursor| cursor.expr());
                 Some(parsed.map_err(|error| error.context("where"))?)
             }
         };
@@ -65,8 +65,11 @@ impl SelectParts {
     }
 }
 
-/// Parses a text that must be exactly one clause.
-fn whole<T>(text: &str, part: impl FnOnce(&mut Cursor<'_>) -> SqlResult<T>) -> proto::Result<T> {
+/// Parses a text that must consist of exactly one clause.
+fn parse_clause<T>(
+    text: &str,
+    part: impl FnOnce(&mut Cursor<'_>) -> SqlResult<T>,
+) -> proto::Result<T> {
     let parsed = || {
         let mut cursor = Cursor::new(text)?;
         let parsed = part(&mut cursor)?;
@@ -92,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_those_of_the_same_select() {
+    fn separate_clauses_give_the_same_select() {
         let parts = SelectParts {
             limit: Some(3),
             offset: 2,
@@ -105,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_one_expression_by_itself() {
+    fn each_text_is_exactly_one_clause() {
         for (columns, filter, place) in [
             (&["*"][..], "TRUE) OR (TRUE", "where"),
             (&["*"], "TRUE; DROP INDEX by_city", "where"),

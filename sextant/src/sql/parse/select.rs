@@ -1,4 +1,4 @@
-//! `SELECT` and `EXPLAIN`.
+//! Parses `SELECT` and `EXPLAIN`.
 
 use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{ColumnType, Expr};
@@ -11,7 +11,7 @@ use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem, Statement};
 use crate::sql::error::{SqlError, SqlResult, no_relation, unsupported};
 use crate::sql::limits;
 
-/// The functions of the session that drivers and psql call at the start or to reset a session.
+/// The functions of the session that drivers and psql call when they connect or reset a session.
 const SESSION_FUNCTIONS: [&str; 11] = [
     "version",
     "current_schema",
@@ -31,10 +31,10 @@ const BARE_FUNCTIONS: [&str; 5] =
     ["current_schema", "current_catalog", "current_user", "session_user", "user"];
 
 impl Cursor<'_> {
-    /// `SELECT …`.
+    /// Parses `SELECT …`.
     pub(super) fn select(&mut self) -> SqlResult<Select> {
         if self.reads_catalogue() {
-            return Err(self.here(unsupported(
+            return Err(self.error_at_next(unsupported(
                 "PostgreSQL's catalogue (pg_catalog, information_schema) is not supported",
                 "use SHOW BUCKETS, SHOW INDEXES, SHOW NODES and SHOW SLICES",
             )));
@@ -42,7 +42,7 @@ impl Cursor<'_> {
         self.expect_word("SELECT")?;
         let distinct = self.eat_word("DISTINCT");
         if distinct && self.is("ON") {
-            return Err(self.here(unsupported(
+            return Err(self.error_at_next(unsupported(
                 "DISTINCT ON is not supported",
                 "use DISTINCT over the leading key columns of an index",
             )));
@@ -50,7 +50,7 @@ impl Cursor<'_> {
         if !distinct {
             self.eat_word("ALL");
         }
-        let items_at = self.here(Error::new(ErrorCode::Unknown, ""));
+        let items_at = self.error_at_next(Error::new(ErrorCode::Unknown, ""));
         let mut qualifiers = Vec::new();
         let items = self.select_items(&mut qualifiers)?;
         let (from, alias) = match self.eat_word("FROM") {
@@ -75,21 +75,21 @@ impl Cursor<'_> {
         Ok(Select { distinct, items, from, alias, filter, order_by, limit, offset })
     }
 
-    /// `EXPLAIN SELECT …`, `EXPLAIN REBALANCE`.
+    /// Parses `EXPLAIN SELECT …` and `EXPLAIN REBALANCE`.
     pub(super) fn explain(&mut self) -> SqlResult<Statement> {
         self.expect_word("EXPLAIN")?;
         if self.is("REBALANCE") {
-            return self.rebalanced().map(Statement::ExplainRebalance);
+            return self.rebalance_index().map(Statement::ExplainRebalance);
         }
         if !self.is("SELECT") {
             let error =
                 unsupported("EXPLAIN takes a SELECT and no options", "write EXPLAIN SELECT …");
-            return Err(self.here(error));
+            return Err(self.error_at_next(error));
         }
         Ok(Statement::Explain(self.select()?))
     }
 
-    /// Parses the select list, and adds the `t` of each `t.*` to `qualifiers`.
+    /// Parses the select list. Adds the `t` of each `t.*` to `qualifiers`.
     fn select_items(&mut self, qualifiers: &mut Vec<String>) -> SqlResult<Vec<SelectItem>> {
         let mut items = Vec::new();
         loop {
@@ -101,8 +101,8 @@ impl Cursor<'_> {
                 self.advance();
             }
             items.push(self.select_item()?);
-            // Before the rest is parsed, which may be megabytes.
-            limits::check_columns(items.len()).map_err(|error| self.here(error))?;
+            // The check precedes the parsing of the rest, which may have megabytes.
+            limits::check_columns(items.len()).map_err(|error| self.error_at_next(error))?;
             if !self.eat(&Token::Comma) {
                 return Ok(items);
             }
@@ -136,6 +136,7 @@ impl Cursor<'_> {
         self.aggregate(&name)
     }
 
+    /// Parses the arguments of an aggregate function.
     fn aggregate(&mut self, name: &str) -> SqlResult<SelectExpr> {
         let function = match name {
             "count" => AggregateFunction::Count,
@@ -146,7 +147,7 @@ impl Cursor<'_> {
         };
         self.expect(&Token::LParen)?;
         if self.is("DISTINCT") {
-            return Err(self.here(unsupported(
+            return Err(self.error_at_next(unsupported(
                 "DISTINCT inside an aggregate is not supported",
                 "SELECT DISTINCT over the leading key columns gives the rows to count",
             )));
@@ -165,12 +166,13 @@ impl Cursor<'_> {
         };
         if ["OVER", "FILTER"].iter().any(|word| self.is(word)) {
             let hint = "put the condition into WHERE";
-            return Err(self.here(unsupported("OVER and FILTER are not supported", hint)));
+            return Err(self.error_at_next(unsupported("OVER and FILTER are not supported", hint)));
         }
         Ok(SelectExpr::Aggregate { function, argument, cast })
     }
 
-    /// `version()`, `pg_catalog.version()`, `current_user`.
+    /// Parses a function of the session, such as `version()`, `pg_catalog.version()` or
+    /// `current_user`; `None` if none follows.
     fn session_function(&mut self) -> SqlResult<Option<SelectExpr>> {
         let at = match self.is("pg_catalog") && self.peek_nth(1) == &Token::Period {
             true => 2,
@@ -204,7 +206,7 @@ impl Cursor<'_> {
     fn source(&mut self) -> SqlResult<(String, Option<String>)> {
         if self.peek() == &Token::LParen {
             let hint = "name an index, or a bucket with WHERE id = …";
-            return Err(self.here(unsupported("subqueries are not supported", hint)));
+            return Err(self.error_at_next(unsupported("subqueries are not supported", hint)));
         }
         let name = self.object_name("the name of an index or a bucket")?;
         const NO_ALIAS: [&str; 10] = [
@@ -217,7 +219,7 @@ impl Cursor<'_> {
         const JOINS: [&str; 8] =
             ["JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "LATERAL"];
         if self.peek() == &Token::Comma || JOINS.iter().any(|word| self.is(word)) {
-            return Err(self.here(unsupported(
+            return Err(self.error_at_next(unsupported(
                 "joins are not supported: a SELECT reads one index",
                 "INCLUDE what the query needs in the index, or join in the client",
             )));
@@ -245,7 +247,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Parses `LIMIT` and `OFFSET` in either order; `LIMIT ALL` means no limit.
+    /// Parses `LIMIT` and `OFFSET` in either order. `LIMIT ALL` means no limit.
     fn limit_offset(&mut self) -> SqlResult<(Option<Expr>, Option<Expr>)> {
         let (mut limit, mut offset) = (None, None);
         loop {
@@ -262,7 +264,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Returns an error if a clause of SQL follows that Sextant lacks.
+    /// Returns an error if a clause follows that SQL has and Sextant does not have.
     fn refuse_clauses(&self) -> SqlResult<()> {
         const CLAUSES: [(&str, &str); 9] = [
             (
@@ -279,7 +281,7 @@ impl Cursor<'_> {
             ("INTO", "COPY (SELECT …) TO STDOUT, and COPY … FROM STDIN"),
         ];
         match CLAUSES.iter().find(|(word, _)| self.is(word)) {
-            Some((word, hint)) => Err(self.here(unsupported(
+            Some((word, hint)) => Err(self.error_at_next(unsupported(
                 format!("{word} is not supported"),
                 format!("what works: {hint}"),
             ))),

@@ -1,4 +1,4 @@
-//! Statements of the session: `SHOW`, `SET`, transactions, `DISCARD`, `DEALLOCATE`.
+//! Parses statements about the session: `SHOW`, `SET`, transactions, `DISCARD`, `DEALLOCATE`.
 
 use proto::model::ids::TransactionId;
 use sqlparser::tokenizer::Token;
@@ -47,7 +47,7 @@ impl Cursor<'_> {
         }))
     }
 
-    /// Consumes the name of a setting; settings of extensions contain a dot.
+    /// Consumes the name of a setting, which may contain a dot.
     fn setting_name(&mut self) -> SqlResult<String> {
         let mut name = self.name("the name of a setting")?;
         while self.eat(&Token::Period) {
@@ -87,8 +87,8 @@ impl Cursor<'_> {
         Ok(Statement::Set { name, value, local })
     }
 
-    /// Consumes the value of a setting: words, strings and numbers, separated by commas; `None` for
-    /// `DEFAULT`.
+    /// Consumes the value of a setting: words, strings and numbers, separated by commas. Returns
+    /// `None` for `DEFAULT`.
     fn setting_value(&mut self) -> SqlResult<Option<String>> {
         if self.eat_word("DEFAULT") {
             return Ok(None);
@@ -123,6 +123,7 @@ impl Cursor<'_> {
         Ok(Statement::Set { name: self.setting_name()?, value: None, local: false })
     }
 
+    /// Parses `BEGIN`, `COMMIT`, `ROLLBACK` and their other forms.
     pub(super) fn transaction(&mut self) -> SqlResult<Statement> {
         if self.eat_word("START") {
             self.expect_word("TRANSACTION")?;
@@ -141,12 +142,12 @@ impl Cursor<'_> {
         }
         if self.is("PREPARED") || self.is("AND") {
             let what = "prepared transactions and chains are not supported";
-            return Err(self.here(unsupported(what, "COMMIT or ROLLBACK alone")));
+            return Err(self.error_at_next(unsupported(what, "COMMIT or ROLLBACK alone")));
         }
         Ok(if commit { Statement::Commit } else { Statement::Rollback })
     }
 
-    /// `SAVEPOINT name` and `RELEASE [SAVEPOINT] name`.
+    /// Parses `SAVEPOINT name` and `RELEASE [SAVEPOINT] name`.
     pub(super) fn savepoint(&mut self) -> SqlResult<Statement> {
         if self.eat_word("RELEASE") {
             self.eat_word("SAVEPOINT");
@@ -156,7 +157,7 @@ impl Cursor<'_> {
         Ok(Statement::Savepoint(self.name("the name of a savepoint")?))
     }
 
-    /// `READ ONLY`, `ISOLATION LEVEL …` and similar modes, separated by commas or spaces.
+    /// Parses `READ ONLY`, `ISOLATION LEVEL …` and similar modes, separated by commas or spaces.
     fn transaction_modes(&mut self, required: bool) -> SqlResult<TransactionModes> {
         const LEVELS: [(&[&str], &str); 4] = [
             (&["SERIALIZABLE"], "serializable"),
@@ -191,8 +192,9 @@ impl Cursor<'_> {
         Ok(Statement::DiscardAll)
     }
 
-    /// Parses a statement that drivers send to reset features of a session that Sextant lacks.
-    pub(super) fn nothing(&mut self) -> SqlResult<Statement> {
+    /// Parses a statement that has no effect: drivers send it to reset a feature of sessions that
+    /// Sextant does not have.
+    pub(super) fn no_effect_statement(&mut self) -> SqlResult<Statement> {
         if self.eat_word("UNLISTEN") {
             self.expect(&Token::Mul)?;
             return Ok(Statement::Nothing { tag: "UNLISTEN" });

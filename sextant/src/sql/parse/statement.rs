@@ -1,4 +1,4 @@
-//! The parser of query texts.
+//! Parses query texts, which consist of any number of statements.
 
 use sqlparser::tokenizer::Token;
 
@@ -47,7 +47,7 @@ pub fn parse(sql: &str) -> SqlResult<Vec<ParsedStatement>> {
     }
 }
 
-/// The statements of PostgreSQL that Sextant lacks, each with an alternative.
+/// Statements of PostgreSQL that Sextant does not have, each with an alternative.
 const ABSENT: [(&str, &str); 11] = [
     ("UPDATE", "INSERT … ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces a document"),
     ("MERGE", "INSERT … ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces a document"),
@@ -63,6 +63,7 @@ const ABSENT: [(&str, &str); 11] = [
 ];
 
 impl Cursor<'_> {
+    /// Parses one statement.
     fn statement(&mut self) -> SqlResult<Statement> {
         let word = match self.peek() {
             Token::Word(word) if word.quote_style.is_none() => word.value.to_uppercase(),
@@ -93,12 +94,12 @@ impl Cursor<'_> {
             "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "ABORT" => self.transaction(),
             "SAVEPOINT" | "RELEASE" => self.savepoint(),
             "DISCARD" => self.discard(),
-            "CLOSE" | "UNLISTEN" => self.nothing(),
+            "CLOSE" | "UNLISTEN" => self.no_effect_statement(),
             "DEALLOCATE" => self.deallocate(),
             _ => match ABSENT.iter().find(|(absent, _)| *absent == word) {
                 Some((_, hint)) => {
                     let message = format!("{word} is not supported");
-                    Err(self.here(unsupported(message, format!("what works: {hint}"))))
+                    Err(self.error_at_next(unsupported(message, format!("what works: {hint}"))))
                 }
                 None => Err(self.expected("a statement")),
             },

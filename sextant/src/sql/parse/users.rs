@@ -1,4 +1,5 @@
-//! Users and privileges: `CREATE USER`, `ALTER USER`, `DROP USER`, `GRANT`, `REVOKE`.
+//! Parses statements about users and privileges: `CREATE USER`, `ALTER USER`, `DROP USER`,
+//! `GRANT`, `REVOKE`.
 //!
 //! PostgreSQL's spelling of passwords is accepted too, since its tools send it: psql's `\password`
 //! sends `ALTER USER u PASSWORD 'SCRAM-SHA-256$…'`. Errors of these statements quote nothing of the
@@ -14,10 +15,10 @@ use crate::dates;
 use crate::sql::ast::{AlterUser, HiddenText, SecretText, Statement, UserStatement};
 use crate::sql::error::{SqlError, SqlResult, unsupported};
 
-/// The largest limit of a user.
+/// The maximum of a user's limit.
 const LIMIT_MAX: u64 = 1_000_000;
 
-/// The names of privileges in PostgreSQL's statements, each with the name of ours.
+/// The names of privileges in PostgreSQL, each with the name of the same privilege in Sextant.
 const POSTGRES_NAMES: [(&str, &str); 8] = [
     ("SELECT", "scan"),
     ("INSERT", "write"),
@@ -30,10 +31,11 @@ const POSTGRES_NAMES: [(&str, &str); 8] = [
 ];
 
 impl Cursor<'_> {
-    /// `CREATE USER u [PASSWORD '…' [VALID UNTIL '…'] | TOKEN [VALID UNTIL '…']] [WITH (…)]`, after the two words.
+    /// Parses `CREATE USER u [PASSWORD '…' [VALID UNTIL '…'] | TOKEN [VALID UNTIL '…']] [WITH
+    /// (…)]`, after the first two words.
     pub(super) fn create_user(&mut self) -> SqlResult<Statement> {
         self.has_secrets = true;
-        let place = self.here(Error::new(
+        let place = self.error_at_next(Error::new(
             ErrorCode::ReservedName,
             "no user has the name public or none, or one that begins with pg_",
         ));
@@ -53,7 +55,8 @@ impl Cursor<'_> {
         Ok(Statement::User(UserStatement::Create { name, secret, limits }))
     }
 
-    /// `ALTER USER u PASSWORD … | TOKEN … | DROP TOKEN n | WITH (…)`, after the two words.
+    /// Parses `ALTER USER u PASSWORD … | TOKEN … | DROP TOKEN n | WITH (…)`, after the first two
+    /// words.
     pub(super) fn alter_user(&mut self) -> SqlResult<Statement> {
         self.has_secrets = true;
         let name = self.user_name()?;
@@ -72,26 +75,26 @@ impl Cursor<'_> {
         Ok(Statement::User(UserStatement::Alter { name, change }))
     }
 
-    /// `DROP USER [IF EXISTS] u`, after the two words.
+    /// Parses `DROP USER [IF EXISTS] u`, after the first two words.
     pub(super) fn drop_user(&mut self) -> SqlResult<Statement> {
         let if_exists = self.eat_words(&["IF", "EXISTS"]);
         let name = self.user_name()?;
         Ok(Statement::User(UserStatement::Drop { name, if_exists }))
     }
 
-    /// Returns an error for `ROLE` and `GROUP`.
+    /// Returns an error for `ROLE` and `GROUP`, which Sextant does not have.
     pub(super) fn refuse_role(&self) -> SqlResult<()> {
         if !self.is("ROLE") && !self.is("GROUP") {
             return Ok(());
         }
         let hint = "CREATE USER, ALTER USER and DROP USER; privileges are granted to users";
-        Err(self.here(unsupported("there are no roles and no groups", hint)))
+        Err(self.error_at_next(unsupported("there are no roles and no groups", hint)))
     }
 
-    /// `GRANT privilege, … ON b | ALL TO u`, `GRANT ALL TO u`.
+    /// Parses `GRANT privilege, … ON b | ALL TO u` and `GRANT ALL TO u`.
     pub(super) fn grant(&mut self) -> SqlResult<Statement> {
         self.expect_word("GRANT")?;
-        // All that there is: an administrator may do everything.
+        // `ALL` includes all privileges: an administrator may do everything.
         let all = [Privilege::Admin].into_iter().collect();
         let (privileges, on) = self.privileges_on(all)?;
         self.expect_word("TO")?;
@@ -99,7 +102,7 @@ impl Cursor<'_> {
         Ok(Statement::User(UserStatement::Grant { user, privileges, on }))
     }
 
-    /// `REVOKE privilege, … ON b | ALL FROM u`, `REVOKE ALL FROM u`.
+    /// Parses `REVOKE privilege, … ON b | ALL FROM u` and `REVOKE ALL FROM u`.
     pub(super) fn revoke(&mut self) -> SqlResult<Statement> {
         self.expect_word("REVOKE")?;
         let (privileges, on) = self.privileges_on(Privilege::ALL.into_iter().collect())?;
@@ -108,7 +111,8 @@ impl Cursor<'_> {
         Ok(Statement::User(UserStatement::Revoke { user, privileges, on }))
     }
 
-    /// `privilege, … ON b | ALL`, or `ALL [PRIVILEGES] [ON b | ALL]`.
+    /// Parses `privilege, … ON b | ALL`, or `ALL [PRIVILEGES] [ON b | ALL]`, where `ALL` means
+    /// the privileges `all`.
     fn privileges_on(&mut self, all: Privileges) -> SqlResult<(Privileges, GrantOn<String>)> {
         let is_all = self.eat_word("ALL");
         let privileges = match is_all {
@@ -137,12 +141,13 @@ impl Cursor<'_> {
         Ok((privileges, on))
     }
 
+    /// Parses the name of a privilege.
     fn privilege(&mut self) -> SqlResult<Privilege> {
         let names = Privilege::ALL.map(Privilege::name).join(", ");
         let Token::Word(word) = self.peek() else {
             return Err(self.expected(&format!("a privilege: {names}")));
         };
-        let named = Privilege::named(&word.value.to_lowercase());
+        let named = Privilege::find_by_name(&word.value.to_lowercase());
         if let Some(privilege) = named.filter(|_| word.quote_style.is_none()) {
             self.advance();
             return Ok(privilege);
@@ -154,23 +159,25 @@ impl Cursor<'_> {
         Err(error)
     }
 
+    /// Parses the name of a user.
     pub(super) fn user_name(&mut self) -> SqlResult<String> {
         self.name("the name of a user")
     }
 
-    /// Skips an optional `WITH` of PostgreSQL before options that are not in parentheses.
+    /// Skips the optional `WITH` that PostgreSQL allows before options without parentheses.
     fn skip_with(&mut self) {
         if self.is("WITH") && self.peek_nth(1) != &Token::LParen {
             self.advance();
         }
     }
 
-    /// Consumes `PASSWORD NULL`.
+    /// Consumes `PASSWORD NULL` if it follows. Returns true if it does.
     fn eat_password_null(&mut self) -> bool {
         self.eat_words(&["PASSWORD", "NULL"]) || self.eat_words(&["ENCRYPTED", "PASSWORD", "NULL"])
     }
 
-    /// `PASSWORD '…' [VALID UNTIL '…']`, `TOKEN [VALID UNTIL '…']`.
+    /// Parses `PASSWORD '…' [VALID UNTIL '…']` or `TOKEN [VALID UNTIL '…']`; `None` if neither
+    /// follows.
     fn eat_secret(&mut self) -> SqlResult<Option<SecretText>> {
         if self.eat_word("TOKEN") {
             let until_unix_ms = self.valid_until()?;
@@ -191,6 +198,7 @@ impl Cursor<'_> {
         Ok(Some(SecretText::Password { password, until_unix_ms }))
     }
 
+    /// Parses an optional `VALID UNTIL '…'`.
     fn valid_until(&mut self) -> SqlResult<Option<u64>> {
         if !self.eat_words(&["VALID", "UNTIL"]) {
             return Ok(None);
@@ -200,14 +208,14 @@ impl Cursor<'_> {
         dates::unix_ms(&text).map(Some).ok_or(place)
     }
 
-    /// `WITH (sessions_max = n, statements_max = n)`.
+    /// Parses `WITH (sessions_max = n, statements_max = n)`.
     fn user_limits(&mut self) -> SqlResult<UserLimits> {
         let mut limits = UserLimits::default();
         for option in self.with_options()? {
             let value = match option.name.as_str() {
                 "sessions_max" => &mut limits.sessions_max,
                 "statements_max" => &mut limits.statements_max,
-                _ => return Err(option.unknown("sessions_max and statements_max")),
+                _ => return Err(option.unknown_error("sessions_max and statements_max")),
             };
             *value = Some(option.integer(0, LIMIT_MAX)? as u32);
         }

@@ -1,5 +1,5 @@
-//! Statements about versioned data sets: `CREATE BUCKET … FROM FILES`, and `ALTER BUCKET` with LOAD
-//! or CANCEL VERSION.
+//! Parses statements about versioned data sets: `CREATE BUCKET … FROM FILES`, and `ALTER BUCKET`
+//! with LOAD VERSION or CANCEL VERSION.
 
 use proto::model::data_set::{Files, IDLE_MS_MAX, PARTITIONS_MAX, REPLICATION_MAX};
 
@@ -11,7 +11,7 @@ use crate::sql::error::SqlResult;
 const ID_DEFAULT: &str = "id";
 
 impl Cursor<'_> {
-    /// `CREATE BUCKET b FROM FILES [WITH (…)]`, from the options on.
+    /// Parses `CREATE BUCKET b FROM FILES [WITH (…)]`, from the options on.
     pub(super) fn create_data_set(
         &mut self,
         name: String,
@@ -25,15 +25,15 @@ impl Cursor<'_> {
                     replication = Some(option.integer(1, REPLICATION_MAX.into())? as u16);
                 }
                 "version_idle" => idle_ms = Some(option.duration_ms(IDLE_MS_MAX)?),
-                _ => return Err(option.unknown("partitions, replication and version_idle")),
+                _ => return Err(option.unknown_error("partitions, replication and version_idle")),
             }
         }
         let create = CreateDataSet { name, if_not_exists, partitions, replication, idle_ms };
         Ok(Statement::CreateDataSet(create))
     }
 
-    /// `ALTER BUCKET b LOAD VERSION 'v' FROM 'pattern' [WITH (id = 'field', allow_empty)]`, after
-    /// `LOAD`.
+    /// Parses `ALTER BUCKET b LOAD VERSION 'v' FROM 'pattern' [WITH (id = 'field',
+    /// allow_empty)]`, after `LOAD`.
     pub(super) fn load_version(&mut self, bucket: String) -> SqlResult<Statement> {
         let version = self.version()?;
         self.expect_word("FROM")?;
@@ -45,19 +45,20 @@ impl Cursor<'_> {
             match option.name.as_str() {
                 "id" => id = option.text()?,
                 "allow_empty" => allow_empty = option.boolean()?,
-                _ => return Err(option.unknown("id and allow_empty")),
+                _ => return Err(option.unknown_error("id and allow_empty")),
             }
         }
         let files = Files { pattern, id };
         Ok(Statement::LoadVersion { bucket, version, files, allow_empty })
     }
 
-    /// `ALTER BUCKET b CANCEL VERSION 'v'`, after `CANCEL`.
+    /// Parses `ALTER BUCKET b CANCEL VERSION 'v'`, after `CANCEL`.
     pub(super) fn cancel_version(&mut self, bucket: String) -> SqlResult<Statement> {
         let version = self.version()?;
         Ok(Statement::Admin(Admin::CancelVersion { bucket, version }))
     }
 
+    /// Parses `VERSION 'v'`; returns the name of the version.
     fn version(&mut self) -> SqlResult<String> {
         self.expect_word("VERSION")?;
         self.eat_string().ok_or_else(|| self.expected("the name of a version in quotes"))

@@ -1,21 +1,22 @@
-//! Types of operands: an untyped literal gets the type of the other operand, and an operator gets
-//! PostgreSQL's meaning for its types.
+//! Determines the types of operands. An untyped literal gets the type of the other operand, and
+//! an operator gets the meaning that it has in PostgreSQL for these types.
 //!
-//! A string in quotes is a literal of unknown type. Next to an expression with another type than
-//! text (`population::int8 > '1000'`, in a comparison, `IN`, `BETWEEN` or arithmetic) it is
-//! converted to a value of that type, or is an error (22P02). The arguments of `coalesce` get one
-//! type too. A column without a cast has the type of each document's value, so a string next to it
-//! is not converted.
+//! A string in quotes is a literal of unknown type. If the other operand of a comparison, `IN`,
+//! `BETWEEN` or arithmetic has a type other than text (`population::int8 > '1000'`), the string
+//! is converted to a value of that type. If that is impossible, the statement fails (22P02). The
+//! arguments of `coalesce` get one type too. A column without a cast can have values of different
+//! types, so a string that is compared with it is not converted.
 //!
-//! Ids are strings. A number next to the id is compared by its text, because `INSERT` stores a
-//! number as that text.
+//! Ids are strings. A number that is compared with the id is compared as text, because `INSERT`
+//! stores the id as the text of the number.
 //!
-//! Values have no static types, so the operations that depend on types are chosen here: `/` of two
-//! integers is a division of integers, and the cast of a double to an integer rounds half to even.
-//! This step precedes the computation of constants, which loses their types.
+//! Values have no static types, so this module also chooses the operations that depend on types:
+//! `/` of two integers is a division of integers, and the cast of a double to an integer rounds
+//! half to even. This step precedes the computation of constants, after which their types are no
+//! longer known.
 
 use proto::Result;
-use proto::expr::{ArithmeticOp, ColumnType, Expr, Function, number_of};
+use proto::expr::{ArithmeticOp, ColumnType, Expr, Function, literal_number};
 use proto::value::{Value, text};
 
 use super::truth::check_arguments;
@@ -23,8 +24,8 @@ use super::types::{OperandRule, Operands, literal_of};
 use crate::sql::walk::children_mut;
 
 /// Converts the constants of an expression to the types of the other operands, and chooses the
-/// operations of its operators. An error if a literal has no value of the required type, or an
-/// argument of AND, OR or NOT is not a condition.
+/// operations of its operators. Returns an error if a literal has no value of the required type,
+/// or if an argument of AND, OR or NOT is not a condition.
 pub(crate) fn coerce(expr: &mut Expr, operands: &impl Operands) -> Result<()> {
     children_mut(expr).into_iter().try_for_each(|child| coerce(child, operands))?;
     let rule = OperandRule::of(expr);
@@ -45,7 +46,7 @@ pub(crate) fn coerce(expr: &mut Expr, operands: &impl Operands) -> Result<()> {
         true => Some(ColumnType::Text),
         false => {
             let typed = peers.iter().filter(|peer| !is_untyped(peer));
-            rule.type_beside(typed.map(|peer| operands.type_of(peer)))
+            rule.type_from_others(typed.map(|peer| operands.type_of(peer)))
         }
     };
     for peer in &mut peers {
@@ -59,22 +60,23 @@ pub(crate) fn coerce(expr: &mut Expr, operands: &impl Operands) -> Result<()> {
             _ => {}
         }
     }
-    give_meaning(expr, operands);
+    choose_operation(expr, operands);
     check_arguments(expr, operands)
 }
 
-/// Replaces a literal number by its text as written, because an id is a text.
+/// Replaces a literal number by its text as it is written, for an id, which is a text.
 pub(crate) fn number_as_text(expr: &mut Expr) {
     let spelled = match &*expr {
         Expr::Literal(value @ Value::Number(_)) => text(value).map(|text| text.into_owned()),
-        _ => number_of(expr).map(str::to_owned),
+        _ => literal_number(expr).map(str::to_owned),
     };
     if let Some(text) = spelled {
         *expr = Expr::Literal(Value::String(text));
     }
 }
 
-fn give_meaning(expr: &mut Expr, operands: &impl Operands) {
+/// Chooses the operation of an operator according to the types of its operands.
+fn choose_operation(expr: &mut Expr, operands: &impl Operands) {
     let is_integer =
         |expr: &Expr| matches!(operands.type_of(expr), ColumnType::Int4 | ColumnType::Int8);
     match expr {

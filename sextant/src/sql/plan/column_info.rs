@@ -2,7 +2,7 @@
 
 use proto::expr::ColumnType;
 
-/// Name and type of a column of results.
+/// The name and the type of a result column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnInfo {
     /// The name of the column.

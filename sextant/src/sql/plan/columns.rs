@@ -1,9 +1,11 @@
-//! Name resolution: the columns of an index to which an expression refers, and its type.
+//! Name resolution: finds the columns of an index to which an expression refers, and the type of
+//! the expression.
 //!
-//! A single word is the column of that name; `id` is always the document's id. Any other expression
-//! must be structurally equal to an expression of the index. So `address.city` and `lower(name)`
-//! find their columns, also inside of other expressions. A qualified name is searched with and
-//! without its qualifier, because it may be a path.
+//! A single word is the column with that name; `id` is always the document's id. Any other
+//! expression must be structurally equal to an indexed or included expression. Therefore
+//! `address.city` and `lower(name)` find their columns, even inside other expressions. A
+//! qualified name is searched with and without its qualifier, because the qualifier may be the
+//! first field of a path.
 
 use proto::expr::{ColumnType, Expr, Function};
 use proto::model::index::{IndexInfo, IndexSpec};
@@ -16,50 +18,55 @@ use crate::sql::places::NO_COLUMN;
 use crate::sql::qualifier::Qualifier;
 use crate::sql::walk::{children_mut, rewrite};
 
-/// The columns of an index for a SELECT.
+/// The columns of an index, as a SELECT can name them.
 #[derive(Clone, Copy)]
 pub(crate) struct Columns<'a> {
     spec: &'a IndexSpec,
-    /// The name that may precede a column's name.
+    /// The name that may precede a column's name, with a dot.
     qualifier: Option<Qualifier<'a>>,
 }
 
 impl<'a> Columns<'a> {
+    /// Returns the columns of an index.
     pub(crate) fn from_index(index: &'a IndexInfo) -> Self {
         Self::of_spec(&index.spec)
     }
 
+    /// Returns the columns of an index with this definition.
     pub(super) fn of_spec(spec: &'a IndexSpec) -> Self {
         Self { spec, qualifier: None }
     }
 
-    /// Returns the columns with a qualifier that may precede their names.
+    /// Returns the same columns with a qualifier that may precede their names.
     pub(super) fn qualified_by(self, qualifier: Option<Qualifier<'a>>) -> Self {
         Self { qualifier, ..self }
     }
 
+    /// Returns the name, the expression and the type of each column.
     fn iter(self) -> impl Iterator<Item = (&'a str, &'a Expr, ColumnType)> {
         let keys = self.spec.keys.iter().map(|k| (k.name.as_str(), &k.expr, k.column_type));
         let include = self.spec.include.iter().map(|c| (c.name.as_str(), &c.expr, c.column_type));
         keys.chain(include)
     }
 
-    /// Returns the expressions of `*`: the id, the key parts, the included expressions.
+    /// Returns the expressions that `*` stands for: the id, the key parts, the included
+    /// expressions.
     pub(crate) fn star(self) -> impl Iterator<Item = Expr> {
         let columns = self.iter().count() as u16;
         [Expr::DocumentId].into_iter().chain((0..columns).map(Expr::Column))
     }
 
-    /// The names of the columns in order.
+    /// Returns the names of the columns in order.
     pub(crate) fn names(self) -> Vec<String> {
         self.iter().map(|(name, ..)| name.to_owned()).collect()
     }
 
+    /// Returns the type of a column.
     fn column_type(self, n: u16) -> ColumnType {
         self.iter().nth(usize::from(n)).map_or(ColumnType::Text, |(.., column_type)| column_type)
     }
 
-    /// True if a column has the type of each document's value, and no static type.
+    /// Returns true if the values of a column have different types in different documents.
     pub(super) fn is_untyped(self, n: u16) -> bool {
         let column = self.iter().nth(usize::from(n));
         column.is_some_and(|(_, expr, _)| matches!(expr, Expr::Path(_) | Expr::Unnest(_)))
@@ -67,8 +74,10 @@ impl<'a> Columns<'a> {
 
     /// Replaces paths and indexed expressions in an expression by their columns.
     pub(crate) fn resolve(self, expr: &mut Expr) -> Result<()> {
-        let mut unqualified = self.qualifier.and_then(|qualifier| qualifier.without(expr));
-        // As in the definition of the index, with whose expressions it is compared.
+        let mut unqualified =
+            self.qualifier.and_then(|qualifier| qualifier.without_qualifier(expr));
+        // The definition of the index was converted in the same way, and the expression is
+        // compared with it.
         coerce(expr, &UnresolvedExpr)?;
         if let Some(unqualified) = &mut unqualified {
             coerce(unqualified, &UnresolvedExpr)?;
@@ -80,14 +89,14 @@ impl<'a> Columns<'a> {
                 Ok(true)
             }
             None => match expr {
-                Expr::Path(_) | Expr::Unnest(_) => Err(self.not_here(expr)),
+                Expr::Path(_) | Expr::Unnest(_) => Err(self.unknown_column_error(expr)),
                 _ => Ok(false),
             },
         })
     }
 
-    /// Resolves an expression whose qualifiers may also be the first fields of paths. `unqualified`
-    /// is the expression without them.
+    /// Resolves an expression in which the qualifiers may also be the first fields of paths.
+    /// `unqualified` is the same expression without the qualifiers.
     fn resolve_either(self, written: &mut Expr, unqualified: &mut Expr) -> Result<()> {
         match (self.find(unqualified), self.find(written)) {
             (Some(column), Some(path)) if column != path => {
@@ -98,7 +107,7 @@ impl<'a> Columns<'a> {
                 Ok(())
             }
             (None, None) => match written {
-                Expr::Path(_) | Expr::Unnest(_) => Err(self.not_here(unqualified)),
+                Expr::Path(_) | Expr::Unnest(_) => Err(self.unknown_column_error(unqualified)),
                 _ => {
                     let mut both = children_mut(written).into_iter().zip(children_mut(unqualified));
                     both.try_for_each(|(one, other)| self.resolve_either(one, other))
@@ -107,6 +116,7 @@ impl<'a> Columns<'a> {
         }
     }
 
+    /// Returns the error for a name that can mean a column or a path.
     fn ambiguous(self, written: &Expr, column: &Expr, path: &Expr) -> Error {
         let names = self.names();
         let [column, path] = [column, path].map(|column| column.display(&names).to_string());
@@ -121,6 +131,7 @@ impl<'a> Columns<'a> {
         Error::new(ErrorCode::AmbiguousColumn, what).with_hint(hint)
     }
 
+    /// Returns the column that an expression means; `None` if there is none.
     fn find(self, expr: &Expr) -> Option<Expr> {
         if let Expr::Literal(_) | Expr::Parameter(_) | Expr::DocumentId = expr {
             return None;
@@ -140,15 +151,16 @@ impl<'a> Columns<'a> {
         Some(Expr::Column(column as u16))
     }
 
-    fn not_here(self, expr: &Expr) -> Error {
+    /// Returns the error for an expression that is no column of the index.
+    fn unknown_column_error(self, expr: &Expr) -> Error {
         let has: Vec<_> = ["id".to_owned()].into_iter().chain(self.names()).collect();
         let hint =
             format!("its columns are {}; INCLUDE (…) adds columns to an index", has.join(", "));
         let of = format!("in index {}", self.spec.name);
-        no_column(expr, &of).with_hint(hint)
+        no_column_error(expr, &of).with_hint(hint)
     }
 
-    /// The type of a resolved expression.
+    /// Returns the type of a resolved expression.
     pub(crate) fn type_of(self, expr: &Expr) -> ColumnType {
         type_of(expr, &|n| self.column_type(n))
     }
@@ -173,8 +185,8 @@ impl Operands for Columns<'_> {
     }
 }
 
-/// Returns the error for a column that does not exist; [`crate::sql::places`] finds the name in its
-/// message.
-pub(super) fn no_column(expr: &Expr, of: &str) -> Error {
+/// Returns the error for a column that does not exist. [`crate::sql::places`] reads the column's
+/// name from its message.
+pub(super) fn no_column_error(expr: &Expr, of: &str) -> Error {
     Error::new(ErrorCode::UnknownColumn, format!("{NO_COLUMN}{expr} {of}"))
 }

@@ -1,15 +1,16 @@
-//! The set of values of a key part for which a condition is true.
+//! Determines the set of values of a key part for which a condition is true.
 //!
-//! A comparison is true only within one type, so `a > 5` is the interval from after 5 to the end of the numbers.
+//! A comparison is true only for values of one type. Therefore `a > 5` is the interval from just
+//! after 5 to the end of the numbers.
 
 use proto::expr::{CompareOp, Expr};
 use proto::value::Value;
 
 use super::value_set::{Part, Set, intersect, union};
 
-/// Returns the set of a key part's values for which a condition is true; `None` if the condition
-/// does not depend on this part alone.
-pub(super) fn set_of(part: Part, condition: &Expr) -> Option<Set> {
+/// Returns the set of a key part's values for which a condition is true. Returns `None` if the
+/// condition does not depend on this part alone.
+pub(super) fn matching_values(part: Part, condition: &Expr) -> Option<Set> {
     match condition {
         Expr::Compare(op, left, right) => match (&**left, &**right) {
             (left, Expr::Literal(value)) if part.is(left) => compare(part, *op, value),
@@ -42,13 +43,13 @@ pub(super) fn set_of(part: Part, condition: &Expr) -> Option<Set> {
         Expr::Or(terms) => {
             let mut all = Vec::new();
             for term in terms {
-                all.extend(set_of(part, term)?);
+                all.extend(matching_values(part, term)?);
             }
             Some(union(all))
         }
         // Outside of an OR the terms were separate conjuncts.
         Expr::And(terms) => {
-            let mut sets = terms.iter().map(|term| set_of(part, term));
+            let mut sets = terms.iter().map(|term| matching_values(part, term));
             let first = sets.next()??;
             sets.try_fold(first, |known, set| Some(intersect(&known, &set?)))
         }
@@ -58,6 +59,7 @@ pub(super) fn set_of(part: Part, condition: &Expr) -> Option<Set> {
     }
 }
 
+/// Returns the set of values for which a comparison with `value` is true.
 fn compare(part: Part, op: CompareOp, value: &Value) -> Option<Set> {
     if op == CompareOp::NotEq {
         return None;
@@ -73,8 +75,9 @@ fn compare(part: Part, op: CompareOp, value: &Value) -> Option<Set> {
     Some(union(vec![all]))
 }
 
-/// Returns the set of a LIKE pattern: one string if it has no wildcard, or a prefix if the only
-/// wildcard is `%` at its end; otherwise `None`.
+/// Returns the set of values that a LIKE pattern matches: one string if the pattern has no
+/// wildcard, or the strings with a prefix if the only wildcard is `%` at its end; otherwise
+/// `None`.
 fn like(part: Part, pattern: &str) -> Option<Set> {
     let mut prefix = String::new();
     let mut chars = pattern.chars();

@@ -1,4 +1,4 @@
-//! A SELECT without FROM: one row of constants and functions of the session.
+//! A SELECT without FROM. It returns one row of constants and functions of the session.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::limit_offset::LimitOffset;
 use super::names::default_name;
 use super::parameters::{ParameterTypes, bind, constant};
 use super::truth::check_condition;
-use super::types::{OfDocument, type_of};
+use super::types::{DocumentOperands, type_of};
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
 use crate::sql::places::NO_COLUMN;
@@ -44,6 +44,7 @@ pub enum ConstantValue {
 }
 
 impl ConstantSelect {
+    /// Checks a SELECT without FROM.
     pub(super) fn resolve(select: &Select) -> Result<Self> {
         let mut items = Vec::new();
         for item in &select.items {
@@ -57,29 +58,32 @@ impl ConstantSelect {
         }
         let mut filter = select.filter.clone();
         if let Some(filter) = &mut filter {
-            check_condition(filter, "WHERE", &OfDocument)?;
+            check_condition(filter, "WHERE", &DocumentOperands)?;
         }
         Ok(Self { items, filter, limit_offset: LimitOffset::from_select(select) })
     }
 
+    /// Returns the columns of the result.
     pub(super) fn columns(&self) -> Arc<[ColumnInfo]> {
         self.items.iter().map(|(info, _)| info.clone()).collect()
     }
 
-    pub(super) fn learn(&self, types: &mut ParameterTypes) {
+    /// Infers the types of the parameters.
+    pub(super) fn infer_types(&self, types: &mut ParameterTypes) {
         for (_, item) in &self.items {
             match item {
-                SelectExpr::Scalar(expr) => types.learn(expr, None),
+                SelectExpr::Scalar(expr) => types.infer_from(expr, None),
                 SelectExpr::Session(_, arguments) => {
-                    arguments.iter().for_each(|expr| types.learn(expr, None));
+                    arguments.iter().for_each(|expr| types.infer_from(expr, None));
                 }
                 SelectExpr::Aggregate { .. } => {}
             }
         }
-        self.filter.iter().for_each(|filter| types.learn_condition(filter, None));
-        self.limit_offset.learn(types);
+        self.filter.iter().for_each(|filter| types.infer_from_condition(filter, None));
+        self.limit_offset.infer_types(types);
     }
 
+    /// Inserts the values of the parameters and returns the plan.
     pub(super) fn plan(&self, values: &[Value]) -> Result<ConstantPlan> {
         let cost = CostMeter::for_evaluation();
         let bound = |expr: &Expr| {
@@ -91,7 +95,7 @@ impl ConstantSelect {
         let holds = match &self.filter {
             Some(filter) => {
                 let mut filter = bound(filter)?;
-                check_condition(&mut filter, "WHERE", &OfDocument)?;
+                check_condition(&mut filter, "WHERE", &DocumentOperands)?;
                 constant(&filter, &cost)? == Value::Bool(true)
             }
             None => true,
@@ -115,6 +119,7 @@ impl ConstantSelect {
     }
 }
 
+/// Returns the name and the type of a result column.
 fn info(expr: &SelectExpr, alias: Option<String>) -> Result<ColumnInfo> {
     let (name, column_type) = match expr {
         SelectExpr::Scalar(expr) => {
@@ -135,11 +140,12 @@ fn info(expr: &SelectExpr, alias: Option<String>) -> Result<ColumnInfo> {
     Ok(ColumnInfo { name: alias.unwrap_or(name), column_type })
 }
 
+/// Returns the error for an aggregate without a FROM clause.
 fn no_rows() -> Error {
     unsupported("an aggregate needs a FROM clause", "SELECT count(*) FROM index")
 }
 
-/// Returns an error for paths, which need a FROM clause.
+/// Returns an error for paths in an expression without a FROM clause.
 pub(crate) fn refuse_names(expr: &Expr) -> Result<()> {
     let mut name = None;
     expr.any(&mut |e| {

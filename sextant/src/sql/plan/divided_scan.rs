@@ -1,12 +1,13 @@
-//! Statements that are divided into two scans, because MISSING and NULL are two values in an index
-//! and one in SQL.
+//! Divides statements into several scans, because MISSING and NULL are two different values in an
+//! index but one value in SQL.
 //!
-//! An index has the rows in which a part is MISSING before those in which it is NULL, each in the
-//! order of the later parts. So equal rows of `SELECT DISTINCT a, b, c` are not adjacent if `b` can
-//! be both, and the rows of `WHERE b IS NULL ORDER BY c` are in two sorted runs. Such a statement
-//! is answered by two scans, one for the entries in which `b` is MISSING and one for all others.
-//! With MISSING treated as NULL, both scans have the required order, and their merge contains each
-//! row once ([`crate::rows::scan_merge`]).
+//! In an index, the rows in which a key part is MISSING come before the rows in which it is NULL.
+//! Within each group, the later parts determine the order. Therefore equal rows of `SELECT
+//! DISTINCT a, b, c` are not adjacent if `b` can be both MISSING and NULL, and the rows of `WHERE
+//! b IS NULL ORDER BY c` are in two separately sorted groups. Such a statement is executed by two
+//! scans: one for the entries in which `b` is MISSING, and one for all others. If MISSING is
+//! treated as NULL, both scans have the required order, and their merge contains each row once
+//! ([`crate::rows::scan_merge`]).
 
 use proto::Result;
 use proto::expr::Expr;
@@ -14,14 +15,14 @@ use proto::model::index::IndexSpec;
 use proto::rpc::scan::ScanRequest;
 
 use super::order::{Order, direction, distinct_parts};
-use super::ranges::Access;
+use super::ranges::IndexAccess;
 use crate::sql::error::unsupported;
 
-/// The maximum number of parts by which a statement is divided; each of them doubles the number of
-/// scans.
+/// The maximum number of key parts by which a statement is divided. Each of them doubles the
+/// number of scans.
 const DIVIDED_MAX: usize = 2;
 
-/// The further scans of a divided statement, and the limits of their merge.
+/// The scans of a divided statement after the first one, and the limits of their merge.
 #[derive(Clone, Debug)]
 pub struct Merge {
     /// The scans in addition to the first one.
@@ -34,25 +35,25 @@ pub struct Merge {
     pub offset: u64,
 }
 
-/// The direction in which an index is read, and the parts by which the statement is divided.
+/// The direction in which an index is read, and the key parts by which the statement is divided.
 #[derive(Debug)]
 pub(super) struct ReadOrder {
-    /// True to read backwards; `None` if either direction gives the order.
+    /// True to read backwards, false to read forwards; `None` if both directions give the order.
     pub reverse: Option<bool>,
-    /// The number of leading parts that form a row of DISTINCT; `None` without DISTINCT.
+    /// The number of leading key parts that form a row of DISTINCT; `None` without DISTINCT.
     pub distinct: Option<u16>,
-    /// The parts by which the statement is divided.
+    /// The key parts by which the statement is divided.
     pub divided: Vec<u16>,
 }
 
 impl ReadOrder {
-    /// Returns how an index provides the order and the distinct rows of a statement; an error if it
-    /// cannot.
+    /// Returns how an index provides the order and the distinct rows of a statement. Returns an
+    /// error if the index cannot.
     pub(super) fn new(
         spec: &IndexSpec,
         order: &[Order],
         distinct: Option<&[&Expr]>,
-        access: &Access,
+        access: &IndexAccess,
     ) -> Result<Self> {
         let plain = Self::divided_by(spec, order, distinct, access, Vec::new());
         match plain {
@@ -64,15 +65,16 @@ impl ReadOrder {
         }
     }
 
+    /// Returns the same for a statement that is divided by the parts `divided`.
     fn divided_by(
         spec: &IndexSpec,
         order: &[Order],
         distinct: Option<&[&Expr]>,
-        access: &Access,
+        access: &IndexAccess,
         mut divided: Vec<u16>,
     ) -> Result<Self> {
         let mut fixed = access.fixed.clone();
-        // Each of the scans has a single value there.
+        // In each of the scans, a divided part has a single value.
         divided.iter().for_each(|part| fixed[usize::from(*part)] = true);
         let reverse = direction(spec, order, &fixed)?;
         let distinct = match distinct {
@@ -85,14 +87,14 @@ impl ReadOrder {
         });
         divided.sort_unstable();
         match divided.len() > DIVIDED_MAX {
-            true => Err(too_many(spec, &divided)),
+            true => Err(too_many_parts_error(spec, &divided)),
             false => Ok(Self { reverse, distinct, divided }),
         }
     }
 
-    /// Returns the conditions of each scan: for each divided part, that it is MISSING, or that it
-    /// is not.
-    pub(super) fn sides(&self) -> Vec<Vec<Expr>> {
+    /// Returns the conditions of each scan. For each divided part, half of the scans have the
+    /// condition that it is MISSING, the other half that it is not.
+    pub(super) fn scan_conditions(&self) -> Vec<Vec<Expr>> {
         let mut sides = vec![Vec::new()];
         for part in &self.divided {
             let is_missing =
@@ -107,8 +109,8 @@ impl ReadOrder {
     }
 }
 
-/// Returns the error for a statement that would be divided by too many parts.
-fn too_many(spec: &IndexSpec, divided: &[u16]) -> proto::Error {
+/// Returns the error for a statement that would have to be divided by too many parts.
+fn too_many_parts_error(spec: &IndexSpec, divided: &[u16]) -> proto::Error {
     let names: Vec<&str> =
         divided.iter().map(|part| spec.keys[usize::from(*part)].name.as_str()).collect();
     unsupported(

@@ -1,4 +1,4 @@
-//! A SELECT from a bucket, which reads the newest state of documents by id.
+//! A SELECT from a bucket, which reads documents by id.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use proto::value::path::Step;
 
 use super::coerce::number_as_text;
 use super::column_info::ColumnInfo;
-use super::columns::no_column;
+use super::columns::no_column_error;
 use super::limit_offset::LimitOffset;
 use super::order::Order;
 use super::parameters::{ParameterTypes, bind, constant};
@@ -45,7 +45,7 @@ pub struct DocumentPlan {
     pub bucket: Arc<BucketInfo>,
     /// The columns of the result.
     pub columns: Arc<[ColumnInfo]>,
-    /// The contents of each column.
+    /// The value of each column.
     pub cells: Vec<DocumentColumn>,
     /// The distinct ids to read, in the order of the result.
     pub ids: Vec<String>,
@@ -59,6 +59,7 @@ const HINT: &str = "SELECT id, doc FROM b WHERE id = 'k' | id IN ('k', …); for
                     (or CREATE PRIMARY INDEX) and select from the index";
 
 impl DocumentSelect {
+    /// Resolves the names of a SELECT from a bucket.
     pub(super) fn resolve(select: &Select, bucket: &Arc<BucketInfo>) -> Result<Self> {
         let mut columns = Vec::new();
         for item in &select.items {
@@ -68,7 +69,7 @@ impl DocumentSelect {
                     columns.push(column(DocumentColumn::Document, None));
                 }
                 SelectItem::Expr { expr: SelectExpr::Scalar(expr), alias } => {
-                    columns.push(column(plain(expr)?, alias.clone()));
+                    columns.push(column(document_column(expr)?, alias.clone()));
                 }
                 SelectItem::Expr { .. } => {
                     return Err(unsupported("a bucket has the columns id and doc only", HINT));
@@ -99,15 +100,18 @@ impl DocumentSelect {
         })
     }
 
+    /// Returns the columns of the result.
     pub(super) fn columns(&self) -> Arc<[ColumnInfo]> {
         self.columns.iter().map(|(info, _)| info.clone()).collect()
     }
 
-    pub(super) fn learn(&self, types: &mut ParameterTypes) {
+    /// Infers the types of the parameters.
+    pub(super) fn infer_types(&self, types: &mut ParameterTypes) {
         types.expect_text(&self.ids);
-        self.limit_offset.learn(types);
+        self.limit_offset.infer_types(types);
     }
 
+    /// Inserts the values of the parameters and returns the plan.
     pub(super) fn plan(&self, values: &[Value]) -> Result<DocumentPlan> {
         let columns = self.columns();
         let mut ids: Vec<String> = Vec::with_capacity(self.ids.len());
@@ -136,6 +140,7 @@ impl DocumentSelect {
     }
 }
 
+/// Returns the description of a result column.
 fn column(cell: DocumentColumn, alias: Option<String>) -> (ColumnInfo, DocumentColumn) {
     let name = match cell {
         DocumentColumn::Id => "id",
@@ -145,17 +150,17 @@ fn column(cell: DocumentColumn, alias: Option<String>) -> (ColumnInfo, DocumentC
     (ColumnInfo { name, column_type: ColumnType::Text }, cell)
 }
 
-/// Returns the column of `id`, `META().id` or `doc`, also with a cast to text; an error for other
-/// expressions.
-fn plain(expr: &Expr) -> Result<DocumentColumn> {
+/// Returns the column that an expression means: `id`, `META().id` or `doc`, each possibly cast to
+/// text. Returns an error for other expressions.
+fn document_column(expr: &Expr) -> Result<DocumentColumn> {
     match expr {
-        Expr::Cast(inner, ColumnType::Text) => plain(inner),
+        Expr::Cast(inner, ColumnType::Text) => document_column(inner),
         expr if is_id_path(expr) => Ok(DocumentColumn::Id),
         Expr::Path(steps) if matches!(&steps[..], [Step::Field(name)] if name == "doc") => {
             Ok(DocumentColumn::Document)
         }
         Expr::Path(steps) if !matches!(&steps[..], [Step::Field(name), ..] if name == "doc") => {
-            Err(no_column(expr, "in a bucket, which has id and doc").with_hint(HINT))
+            Err(no_column_error(expr, "in a bucket, which has id and doc").with_hint(HINT))
         }
         _ => Err(unsupported("a bucket has the columns id and doc only", HINT)),
     }

@@ -9,7 +9,7 @@ use super::index::IndexPlan;
 use super::select::Plan;
 
 impl Plan {
-    /// Returns the description of the plan, in lines.
+    /// Returns a description of the plan in lines of text.
     pub fn explain(&self) -> Vec<String> {
         match self {
             Self::Index(plan) => plan.explain(),
@@ -84,6 +84,7 @@ impl IndexPlan {
         lines
     }
 
+    /// Returns a text about the ranges that the scan reads.
     fn explain_ranges(&self, show: impl Fn(&Expr) -> String) -> String {
         match &self.request.ranges[..] {
             [whole] if whole.low.is_empty() && whole.high.is_none() => {

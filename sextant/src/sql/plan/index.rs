@@ -1,4 +1,4 @@
-//! A SELECT from an index.
+//! A SELECT from an index: resolution of its names, and its plan.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::limit_offset::LimitOffset;
 use super::names::{aggregate_name, default_name};
 use super::order::Order;
 use super::parameters::{ParameterTypes, bind};
-use super::ranges::{Access, access};
+use super::ranges::{IndexAccess, index_access};
 use super::text_comparison::{TextComparison, text_comparisons};
 use super::truth::check_condition;
 use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem};
@@ -39,12 +39,14 @@ pub(super) struct IndexSelect {
     limit_offset: LimitOffset,
 }
 
+/// A column of the result.
 #[derive(Debug)]
 struct Item {
     info: ColumnInfo,
     value: ItemValue,
 }
 
+/// The value of a column: an expression over a row, or an aggregate.
 #[derive(Debug)]
 enum ItemValue {
     Scalar(Expr),
@@ -58,21 +60,21 @@ pub struct IndexPlan {
     pub index: Arc<IndexInfo>,
     /// The columns of the result.
     pub columns: Arc<[ColumnInfo]>,
-    /// The contents of each column.
+    /// The value of each column of the result.
     pub cells: Vec<Cell>,
     /// The request to the router; the session sets its consistency and its time limit.
     pub request: ScanRequest,
-    /// Further scans whose rows are merged with those of `request`.
+    /// The other scans of a divided statement, whose rows are merged with those of `request`.
     pub merge: Option<Merge>,
-    /// True if LIMIT or OFFSET removes the single row of aggregates.
+    /// True if LIMIT or OFFSET removes the only row of a result with aggregates.
     pub skip_aggregates: bool,
-    /// The comparisons of untyped columns with texts.
+    /// The comparisons of columns without a type with texts.
     pub texts: Arc<[TextComparison]>,
-    /// The conjuncts that the ranges implement completely.
+    /// The terms of the condition that the ranges implement completely.
     pub(super) used: Vec<Expr>,
 }
 
-/// The contents of a column of the result.
+/// The value of a column of the result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// The document's id.
@@ -81,13 +83,15 @@ pub enum Cell {
     Key(u16),
     /// An included value.
     Include(u16),
-    /// An expression over the entry.
+    /// An expression that is computed from the entry.
     Computed(Expr),
-    /// The next aggregate, cast if required.
+    /// An aggregate, with a cast if the statement has one. The aggregates have the order of the
+    /// request.
     Aggregate(AggregateFunction, Option<ColumnType>),
 }
 
 impl IndexSelect {
+    /// Resolves the names of a SELECT from an index.
     pub(super) fn resolve(select: &Select, index: &Arc<IndexInfo>) -> Result<Self> {
         let columns = Columns::from_index(index).qualified_by(Qualifier::of(select));
         let mut items = Vec::new();
@@ -129,31 +133,34 @@ impl IndexSelect {
         })
     }
 
+    /// Returns the columns of the result.
     pub(super) fn columns(&self) -> Arc<[ColumnInfo]> {
         Arc::clone(&self.columns)
     }
 
-    pub(super) fn learn(&self, types: &mut ParameterTypes) {
+    /// Infers the types of the parameters.
+    pub(super) fn infer_types(&self, types: &mut ParameterTypes) {
         let columns = Columns::from_index(&self.index);
         let items = self.items.iter().filter_map(|item| match &item.value {
             ItemValue::Scalar(expr) => Some(expr),
             ItemValue::Aggregate { call, .. } => call.argument.as_ref(),
         });
         for expr in items {
-            types.learn(expr, Some(columns));
+            types.infer_from(expr, Some(columns));
         }
         if let Some(filter) = &self.filter {
-            types.learn_condition(filter, Some(columns));
+            types.infer_from_condition(filter, Some(columns));
         }
-        self.limit_offset.learn(types);
+        self.limit_offset.infer_types(types);
     }
 
+    /// Inserts the values of the parameters and returns the plan.
     pub(super) fn plan(&self, values: &[Value]) -> Result<IndexPlan> {
         let cost = CostMeter::for_evaluation();
-        let whole = access(&self.index.spec, self.conjuncts(values, &cost)?);
+        let whole = index_access(&self.index.spec, self.conjuncts(values, &cost)?);
         let (limit, offset) = self.limit_offset.rows(values, &cost)?;
         let (cells, calls) = self.cells(values, &cost)?;
-        let way = self.way(&whole)?;
+        let way = self.read_order(&whole)?;
         let skip_aggregates = !calls.is_empty() && (limit == Some(0) || offset > 0);
         let needs_include = || cells.iter().any(|cell| needs_include(cell, &self.index.spec));
         let (output, rows) = match calls.is_empty() {
@@ -170,21 +177,22 @@ impl IndexSelect {
         Ok(IndexPlan { index, columns, cells, request, merge, skip_aggregates, texts, used })
     }
 
-    /// Returns the terms of the condition, with the values of parameters.
+    /// Returns the terms of the condition, in which values replace the parameters.
     fn conjuncts(&self, values: &[Value], cost: &CostMeter) -> Result<Vec<Expr>> {
         let mut conjuncts = Vec::new();
         if let Some(mut filter) = self.filter.clone() {
             let columns = Columns::from_index(&self.index);
             bind(&mut filter, values, Some(columns), cost)?;
             check_condition(&mut filter, "WHERE", &columns)?;
-            flatten(filter, &mut conjuncts);
+            add_conjuncts(filter, &mut conjuncts);
         }
         Ok(conjuncts)
     }
 
+    /// Returns the request of a scan.
     fn request(
         &self,
-        mut access: Access,
+        mut access: IndexAccess,
         way: &ReadOrder,
         (limit, offset): (Option<u64>, u64),
         output: Output,
@@ -211,8 +219,7 @@ impl IndexSelect {
         }
     }
 
-    /// Returns the requests of a statement: the first scan, and the merge if the statement is
-    /// divided.
+    /// Returns the request of the first scan, and the other scans if the statement is divided.
     fn divided(
         &self,
         values: &[Value],
@@ -225,16 +232,18 @@ impl IndexSelect {
         // OFFSET may skip rows of each scan.
         let rows = (limit.map(|limit| limit.saturating_add(offset)), 0);
         let scan = |side: Vec<Expr>| {
-            let access = access(&self.index.spec, [&conjuncts[..], &side].concat());
+            let access = index_access(&self.index.spec, [&conjuncts[..], &side].concat());
             self.request(access, way, rows, output.clone())
         };
-        let mut scans: Vec<ScanRequest> = way.sides().into_iter().map(scan).collect();
+        let mut scans: Vec<ScanRequest> = way.scan_conditions().into_iter().map(scan).collect();
         let first = scans.swap_remove(0);
         let parts = way.divided.clone();
         Ok((first, Some(Merge { others: scans, parts, limit, offset })))
     }
 
-    fn way(&self, access: &Access) -> Result<ReadOrder> {
+    /// Returns the direction of the scan, and the key parts by which the statement must be
+    /// divided.
+    fn read_order(&self, access: &IndexAccess) -> Result<ReadOrder> {
         let columns = self.items.iter().filter_map(|item| match &item.value {
             ItemValue::Scalar(expr) => Some(expr),
             ItemValue::Aggregate { .. } => None,
@@ -243,6 +252,7 @@ impl IndexSelect {
         ReadOrder::new(&self.index.spec, &self.order_by, columns.as_deref(), access)
     }
 
+    /// Returns the value of each column of the result, and the aggregates that the scan computes.
     fn cells(&self, values: &[Value], cost: &CostMeter) -> Result<(Vec<Cell>, Vec<AggregateCall>)> {
         let columns = Columns::from_index(&self.index);
         let keys = self.index.spec.keys.len() as u16;
@@ -273,6 +283,7 @@ impl IndexSelect {
     }
 }
 
+/// Resolves the names in an item of the select list.
 fn resolve_item(columns: Columns<'_>, expr: &SelectExpr, alias: &Option<String>) -> Result<Item> {
     match expr {
         SelectExpr::Aggregate { function, argument, cast } => {
@@ -306,6 +317,7 @@ fn resolve_item(columns: Columns<'_>, expr: &SelectExpr, alias: &Option<String>)
     }
 }
 
+/// Returns a column of the result that is an expression over a row.
 fn scalar(columns: Columns<'_>, expr: Expr, alias: Option<String>) -> Item {
     let names = columns.names();
     let column = |n: u16| names.get(usize::from(n)).cloned().unwrap_or_default();
@@ -315,7 +327,7 @@ fn scalar(columns: Columns<'_>, expr: Expr, alias: Option<String>) -> Item {
 }
 
 /// Resolves ORDER BY. A number means an item of the select list, a word may be an alias, and
-/// anything else is an expression.
+/// everything else is an expression.
 fn resolve_order(
     columns: Columns<'_>,
     order_by: &[OrderItem],
@@ -366,16 +378,16 @@ fn resolve_order(
     Ok(order)
 }
 
-/// Adds the terms of a condition to `conjuncts`, without those that are always true.
-fn flatten(filter: Expr, conjuncts: &mut Vec<Expr>) {
+/// Adds the terms of a condition to `conjuncts`, except those that are always true.
+fn add_conjuncts(filter: Expr, conjuncts: &mut Vec<Expr>) {
     match filter {
-        Expr::And(terms) => terms.into_iter().for_each(|term| flatten(term, conjuncts)),
+        Expr::And(terms) => terms.into_iter().for_each(|term| add_conjuncts(term, conjuncts)),
         Expr::Literal(Value::Bool(true)) => {}
         other => conjuncts.push(other),
     }
 }
 
-/// Sorts the constants of each `IN`, so that nodes can look values up without sorting.
+/// Sorts the constants of each `IN`, so that nodes can search them without sorting.
 fn sort_lists(expr: &mut Expr) {
     if let Expr::In { list, .. } = expr {
         list.normalize();
@@ -383,6 +395,7 @@ fn sort_lists(expr: &mut Expr) {
     children_mut(expr).into_iter().for_each(sort_lists);
 }
 
+/// Returns true if a column of the result needs included values.
 fn needs_include(cell: &Cell, spec: &proto::model::index::IndexSpec) -> bool {
     let keys = spec.keys.len();
     match cell {

@@ -1,4 +1,5 @@
-//! The kinds of values that the columns of an index have, according to a sample of its entries.
+//! The kinds of values (boolean, number, text, array, object) in the columns of an index,
+//! according to a sample of its entries.
 
 use proto::Result;
 use proto::model::index::IndexSpec;
@@ -21,6 +22,7 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Returns the kind of the values with this rank, which is their place in the order of types.
     fn of_rank(rank: u8) -> Option<Self> {
         match rank {
             2 => Some(Self::Bool),
@@ -32,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// The plural of the kind, for messages.
+    /// Returns the plural of the kind's name, for messages.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Bool => "booleans",
@@ -44,10 +46,11 @@ impl Kind {
     }
 }
 
-/// The kinds of values that the columns of an index have in a sample.
+/// The kinds of values in each column of an index, according to a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kinds(Vec<KindsFound>);
 
+/// The kinds of values in one column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KindsFound {
     /// No value except NULL and MISSING.
@@ -57,13 +60,13 @@ enum KindsFound {
 }
 
 impl Kinds {
-    /// Returns the kinds of an index without any entry.
+    /// Returns the kinds for an index without entries.
     pub(crate) fn of_nothing(spec: &IndexSpec) -> Self {
         Self(vec![KindsFound::Nothing; spec.keys.len() + spec.include.len()])
     }
 
-    /// Returns the kind of all values of a column; `None` if they have several kinds, or if there
-    /// are none.
+    /// Returns the kind of all values of a column. Returns `None` if the column has values of
+    /// several kinds, or no values.
     pub fn of(&self, column: u16) -> Option<Kind> {
         match self.0.get(usize::from(column)) {
             Some(KindsFound::Only(kind)) => Some(*kind),
@@ -71,7 +74,7 @@ impl Kinds {
         }
     }
 
-    /// Adds the values of some entries.
+    /// Adds the kinds of the values in some entries.
     pub(crate) fn add(&mut self, spec: &IndexSpec, block: &RowBlock) -> Result<()> {
         for row in block.iter() {
             let (keys, included) = self.0.split_at_mut(spec.keys.len());
@@ -89,7 +92,8 @@ impl Kinds {
 }
 
 impl KindsFound {
-    /// Adds the value of the part at the beginning of `bytes`; returns the bytes after this part.
+    /// Adds the kind of the value at the beginning of `bytes`. Returns the bytes after this
+    /// value.
     fn add<'b>(&mut self, bytes: &'b [u8], descending: bool) -> Result<&'b [u8]> {
         if let Some(kind) = Kind::of_rank(part_type_rank(bytes, descending)) {
             *self = match *self {
@@ -113,7 +117,7 @@ mod tests {
     use crate::sql::definitions::define::definition;
 
     #[test]
-    fn a_column_has_a_kind_if_all_values_that_are_known_have_it() {
+    fn one_kind_needs_equal_kinds_of_values() {
         let sql = "CREATE INDEX i ON b (a, c DESC) INCLUDE (d)";
         let parsed = crate::sql::parse(sql).expect("a statement").remove(0);
         let Statement::CreateIndex(create) = parsed.statement else { panic!("an index") };

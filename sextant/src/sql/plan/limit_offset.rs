@@ -16,14 +16,16 @@ pub(super) struct LimitOffset {
 }
 
 impl LimitOffset {
+    /// Returns the LIMIT and OFFSET of a SELECT.
     pub(super) fn from_select(select: &Select) -> Self {
         Self { limit: select.limit.clone(), offset: select.offset.clone() }
     }
 
-    pub(super) fn learn(&self, types: &mut ParameterTypes) {
+    /// Infers the types of the parameters.
+    pub(super) fn infer_types(&self, types: &mut ParameterTypes) {
         for expr in self.limit.iter().chain(&self.offset) {
             types.expect(expr, ColumnType::Int8);
-            types.learn(expr, None);
+            types.infer_from(expr, None);
         }
     }
 

@@ -1,9 +1,9 @@
 //! The planner: turns a SELECT and the definition of an index or bucket into a plan.
 //!
-//! Planning has two steps, because a prepared statement is described before its parameters have
-//! values. [`resolve`] replaces names by columns and determines the types of columns and
-//! parameters. [`ResolvedSelect::plan`] inserts the values and chooses the ranges to scan. Neither
-//! step does I/O.
+//! Planning has two steps, because a prepared statement is described to the client before its
+//! parameters have values. First, [`resolve`] replaces names by columns and determines the types
+//! of columns and parameters. Second, [`ResolvedSelect::plan`] inserts the values and chooses the
+//! ranges to scan. Neither step does I/O.
 
 mod coerce;
 mod column_info;
@@ -46,4 +46,4 @@ pub(crate) use coerce::{coerce, number_as_text};
 pub(crate) use constant::refuse_names;
 pub(crate) use parameters::{ParameterTypes, bind, constant, declare};
 pub(crate) use truth::check_condition;
-pub(crate) use types::{OfDocument, UnresolvedExpr, document_type};
+pub(crate) use types::{DocumentOperands, UnresolvedExpr, document_type};

@@ -1,4 +1,4 @@
-//! Names of result columns without an alias.
+//! The names of result columns that have no alias.
 
 use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{Expr, Function};
@@ -25,7 +25,7 @@ pub(super) fn default_name(expr: &Expr, column: &impl Fn(u16) -> String) -> Stri
     }
 }
 
-/// The name of an aggregate.
+/// Returns the name of an aggregate function.
 pub(super) fn aggregate_name(function: AggregateFunction) -> &'static str {
     use AggregateFunction::{Avg, Count, Max, Min, Sum};
     match function {

@@ -1,4 +1,5 @@
-//! ORDER BY and DISTINCT. An index returns rows only in its own order, forwards or backwards.
+//! Checks that an index can provide the order of ORDER BY and the distinct rows of DISTINCT. An
+//! index returns rows only in its own order, forwards or backwards.
 
 use proto::Result;
 use proto::expr::Expr;
@@ -6,7 +7,7 @@ use proto::model::index::IndexSpec;
 
 use crate::sql::error::unsupported;
 
-/// One resolved item of ORDER BY, which is a key part.
+/// A resolved item of ORDER BY, and its direction.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Order {
     pub(crate) expr: Expr,
@@ -14,9 +15,10 @@ pub(crate) struct Order {
     pub(crate) nulls_first: Option<bool>,
 }
 
-/// Returns the direction of an order: `Some(false)` for the index's order, `Some(true)` for the
-/// reverse, `None` if either gives the order. Key parts with a single value (`fixed`) may be
-/// missing in the order or be at any place. An error if the index cannot provide the order.
+/// Returns the direction in which an index must be read for an order. `Some(false)` means
+/// forwards, `Some(true)` backwards, and `None` that both directions give the order. Key parts
+/// with a single value (`fixed`) may be missing in the order, or be at any place in it. Returns
+/// an error if the index cannot provide the order.
 pub(crate) fn direction(spec: &IndexSpec, order: &[Order], fixed: &[bool]) -> Result<Option<bool>> {
     let is_fixed = |n: usize| fixed.get(n).copied().unwrap_or(false);
     // The id may be a key part, and comes after all others in any case.
@@ -40,7 +42,7 @@ pub(crate) fn direction(spec: &IndexSpec, order: &[Order], fixed: &[bool]) -> Re
                     next += 1;
                 }
                 if next != usize::from(*n) || next >= spec.keys.len() {
-                    return Err(not_the_order(spec));
+                    return Err(wrong_order_error(spec));
                 }
                 spec.keys[next].descending
             }
@@ -50,16 +52,16 @@ pub(crate) fn direction(spec: &IndexSpec, order: &[Order], fixed: &[bool]) -> Re
                     next += 1;
                 }
                 if next != id_part.unwrap_or(spec.keys.len()) {
-                    return Err(not_the_order(spec));
+                    return Err(wrong_order_error(spec));
                 }
                 id_part.is_some_and(|n| spec.keys[n].descending)
             }
-            _ => return Err(not_the_order(spec)),
+            _ => return Err(wrong_order_error(spec)),
         };
         next += 1;
         let backwards = descending != item.descending;
         if *reverse.get_or_insert(backwards) != backwards {
-            return Err(not_the_order(spec));
+            return Err(wrong_order_error(spec));
         }
         // A document has one entry, or one for each element of an array.
         if matches!(item.expr, Expr::DocumentId)
@@ -72,7 +74,8 @@ pub(crate) fn direction(spec: &IndexSpec, order: &[Order], fixed: &[bool]) -> Re
     Ok(reverse.or((!order.is_empty()).then_some(false)))
 }
 
-fn not_the_order(spec: &IndexSpec) -> proto::Error {
+/// Returns the error for an order that the index cannot provide.
+fn wrong_order_error(spec: &IndexSpec) -> proto::Error {
     let list = |reverse: bool| {
         let mut parts: Vec<String> = spec
             .keys
@@ -96,9 +99,10 @@ fn desc(descending: bool) -> &'static str {
     if descending { " DESC" } else { "" }
 }
 
-/// Returns the number of leading key parts that form a row of SELECT DISTINCT, and those before the
-/// last of them that can be NULL and MISSING, where equal rows are not adjacent. `None` if the
-/// columns identify an entry, so that all rows are distinct.
+/// Returns the number of leading key parts that form a row of SELECT DISTINCT. Also returns those
+/// parts before the last of them that can be both NULL and MISSING (`blurred`), since equal rows
+/// are not adjacent there. Returns `None` if the columns identify an entry, so that all rows are
+/// distinct.
 pub(crate) fn distinct_parts(
     spec: &IndexSpec,
     columns: &[&Expr],

@@ -1,8 +1,9 @@
-//! The types and values of parameters.
+//! The types of a statement's parameters, and the replacement of parameters by values.
 //!
-//! The type of a parameter is, in this order: the declared type, the type of a cast `$1::type`, the
-//! type of the expression with which it is compared, the type that its place requires, or text. The
-//! first occurrence in the statement that determines a type decides.
+//! A parameter has the type that its client has declared, or else the type of a cast `$1::type`,
+//! or else the type of the expression with which it is compared, or else the type that its clause
+//! requires, or else text. If it occurs several times, the first occurrence that determines a
+//! type decides.
 
 use proto::expr::cast::cast;
 use proto::expr::cost::CostMeter;
@@ -13,11 +14,11 @@ use proto::{Error, ErrorCode, Result};
 
 use super::coerce::coerce;
 use super::columns::Columns;
-use super::types::{OfDocument, OperandRule, document_type};
+use super::types::{DocumentOperands, OperandRule, document_type};
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::walk::{children_mut, rewrite};
 
-/// The types of a statement's parameters; `None` for each that is unknown so far.
+/// The types of a statement's parameters. A type is `None` while it is unknown.
 #[derive(Debug)]
 pub(crate) struct ParameterTypes(Vec<Option<ColumnType>>);
 
@@ -26,12 +27,12 @@ impl ParameterTypes {
         Self(vec![None; usize::from(parameters)])
     }
 
-    /// Returns the types; unknown ones become text.
+    /// Returns the types. A parameter of unknown type is a text.
     pub(crate) fn finish(self) -> Vec<ColumnType> {
         self.0.into_iter().map(Option::unwrap_or_default).collect()
     }
 
-    /// Records the type of a parameter that is at a place of this type.
+    /// Records the type of a parameter, if `expr` is one, in a place that requires this type.
     pub(crate) fn expect(&mut self, expr: &Expr, column_type: ColumnType) {
         if let Expr::Parameter(n) = expr
             && let Some(slot) = self.0.get_mut(usize::from(*n))
@@ -40,6 +41,7 @@ impl ParameterTypes {
         }
     }
 
+    /// Returns the known type of a parameter.
     fn known(&self, expr: &Expr) -> Option<ColumnType> {
         match expr {
             Expr::Parameter(n) => self.0.get(usize::from(*n)).copied().flatten(),
@@ -50,20 +52,20 @@ impl ParameterTypes {
     /// Records that expressions (ids, documents) are text.
     pub(crate) fn expect_text<'e>(&mut self, exprs: impl IntoIterator<Item = &'e Expr>) {
         for expr in exprs {
-            self.learn(expr, None);
+            self.infer_from(expr, None);
             self.expect(expr, ColumnType::Text);
         }
     }
 
-    /// Infers types of parameters from a resolved condition.
-    pub(crate) fn learn_condition(&mut self, condition: &Expr, columns: Option<Columns<'_>>) {
+    /// Infers the types of parameters from a resolved condition.
+    pub(crate) fn infer_from_condition(&mut self, condition: &Expr, columns: Option<Columns<'_>>) {
         self.expect(condition, ColumnType::Bool);
-        self.learn(condition, columns);
+        self.infer_from(condition, columns);
     }
 
-    /// Infers types of parameters from a resolved expression: both sides of a comparison have one
-    /// type, which is text if all operands are untyped.
-    pub(crate) fn learn(&mut self, expr: &Expr, columns: Option<Columns<'_>>) {
+    /// Infers the types of parameters from a resolved expression. Both sides of a comparison have
+    /// one type, which is text if no operand has a type.
+    pub(crate) fn infer_from(&mut self, expr: &Expr, columns: Option<Columns<'_>>) {
         let peers: Vec<&Expr> = match expr {
             Expr::Cast(inner, to) => {
                 self.expect(inner, *to);
@@ -90,19 +92,19 @@ impl ParameterTypes {
             Some(columns) => columns.type_of(peer),
             None => document_type(peer),
         });
-        let typed = OperandRule::of(expr).type_beside(typed);
+        let typed = OperandRule::of(expr).type_from_others(typed);
         let typed = typed.or_else(|| peers.iter().find_map(|peer| self.known(peer)));
         let is_number = matches!(expr, Expr::Arithmetic(..));
         if let Some(column_type) = typed.or((!is_number).then_some(ColumnType::Text)) {
             peers.iter().for_each(|peer| self.expect(peer, column_type));
         }
-        expr.children().into_iter().for_each(|child| self.learn(child, columns));
+        expr.children().into_iter().for_each(|child| self.infer_from(child, columns));
     }
 }
 
-/// Adds casts to parameters that are declared as numbers with fractions, where arithmetic and casts
-/// depend on the type: values have no static type, and 7 as a `float8` would be divided as an
-/// integer.
+/// Adds casts to parameters that the client has declared as numbers with fractions, where the
+/// result of arithmetic or a cast depends on the type. Values have no static type, so without the
+/// cast the value 7 of a `float8` would be divided as an integer.
 pub(crate) fn declare(select: &mut Select, declared: &impl Fn(u16) -> Option<ColumnType>) {
     let items = select.items.iter_mut().filter_map(|item| match item {
         SelectItem::Expr { expr: SelectExpr::Scalar(expr), .. } => Some(expr),
@@ -115,6 +117,7 @@ pub(crate) fn declare(select: &mut Select, declared: &impl Fn(u16) -> Option<Col
     items.chain(orders).chain(others).for_each(|expr| declare_in(expr, declared));
 }
 
+/// Adds these casts in one expression.
 fn declare_in(expr: &mut Expr, declared: &impl Fn(u16) -> Option<ColumnType>) {
     let depends =
         matches!(expr, Expr::Arithmetic(..) | Expr::Cast(..) | Expr::Negate(_) | Expr::Call(..));
@@ -131,8 +134,7 @@ fn declare_in(expr: &mut Expr, declared: &impl Fn(u16) -> Option<ColumnType>) {
 }
 
 /// Replaces parameters by their values, converts untyped literals to the types of the other
-/// operands, and computes constant subexpressions. `cost` adds up the cost of all constants of a
-/// statement.
+/// operands, and computes constant subexpressions. Adds the cost of all constants to `cost`.
 pub(crate) fn bind(
     expr: &mut Expr,
     values: &[Value],
@@ -155,15 +157,15 @@ pub(crate) fn bind(
     })?;
     match columns {
         Some(columns) => coerce(expr, &columns)?,
-        None => coerce(expr, &OfDocument)?,
+        None => coerce(expr, &DocumentOperands)?,
     }
-    fold(expr, false, cost)?;
+    compute_constants(expr, false, cost)?;
     Ok(())
 }
 
-/// Returns an error if a text that is written with a type (`'yes'::numeric`) has no value of it,
-/// even if it would not be evaluated, since the text is a part of the statement. Values of
-/// parameters are not checked.
+/// Returns an error if a text that is written with a type (`'yes'::numeric`) has no value of this
+/// type. This is an error even where the text would not be evaluated, since it is a part of the
+/// statement. Values of parameters are not checked.
 fn check_typed(written: &Expr, to: ColumnType) -> Result<()> {
     match written {
         Expr::Literal(value @ Value::String(_)) => {
@@ -174,10 +176,10 @@ fn check_typed(written: &Expr, to: ColumnType) -> Result<()> {
     }
 }
 
-/// Replaces constant subexpressions by their values, from the inside out; returns true if the whole
-/// expression then is a value. The stack frame of this recursion is small, because an expression
-/// may have 500 levels.
-fn fold(
+/// Replaces constant subexpressions by their values, from the inside out. Returns true if the
+/// complete expression then is a value. The stack frame of this recursion is small, because an
+/// expression may have 500 levels.
+fn compute_constants(
     expr: &mut Expr,
     is_guarded: bool,
     cost: &CostMeter,
@@ -189,18 +191,18 @@ fn fold(
         !matches!(expr, Expr::Column(_) | Expr::DocumentId | Expr::Path(_) | Expr::Unnest(_));
     let guards = matches!(expr, Expr::And(_) | Expr::Or(_) | Expr::Call(Function::Coalesce, _));
     for child in children_mut(expr) {
-        is_constant &= fold(child, is_guarded || guards, cost)?;
+        is_constant &= compute_constants(child, is_guarded || guards, cost)?;
     }
-    if let Some(decided) = decided(expr) {
+    if let Some(decided) = determined_value(expr) {
         *expr = Expr::Literal(Value::Bool(decided));
         return Ok(true);
     }
     Ok(is_constant && compute(expr, is_guarded, cost)?)
 }
 
-/// Returns the value of an AND or OR that a constant determines. The other conditions are then not
-/// evaluated, so they do not fail.
-fn decided(expr: &Expr) -> Option<bool> {
+/// Returns the value of an AND or OR if one of its constant terms determines it. The other terms
+/// are then not evaluated, so they cannot fail.
+fn determined_value(expr: &Expr) -> Option<bool> {
     let (conditions, deciding) = match expr {
         Expr::And(conditions) => (conditions, false),
         Expr::Or(conditions) => (conditions, true),
@@ -210,9 +212,9 @@ fn decided(expr: &Expr) -> Option<bool> {
     conditions.iter().any(decides).then_some(deciding)
 }
 
-/// Replaces a constant expression by its value. Returns false for an expression that fails and is
-/// guarded: the error then occurs when it is evaluated, which another condition may prevent (`$1 =
-/// '' OR n = $1::int8`).
+/// Replaces a constant expression by its value. Returns false if the computation fails and the
+/// expression is guarded, which means that another condition may prevent its evaluation (`$1 = ''
+/// OR n = $1::int8`). The error then occurs only when the expression is evaluated.
 fn compute(
     expr: &mut Expr,
     is_guarded: bool,
@@ -239,8 +241,8 @@ pub(crate) fn constant(expr: &Expr, cost: &CostMeter) -> Result<Value> {
     Ok(evaluate(expr, cost)?)
 }
 
-/// Returns the number in LIMIT or OFFSET; `None` for NULL. A text or a fraction is cast to a whole
-/// number, as in PostgreSQL.
+/// Returns the number of rows in LIMIT or OFFSET; `None` for NULL. A text or a fraction is
+/// converted to a whole number, as in PostgreSQL.
 pub(crate) fn row_count(expr: &Expr, clause: &str, cost: &CostMeter) -> Result<Option<u64>> {
     let value = constant(expr, cost)?;
     let number = cast(&value, ColumnType::Int8)

@@ -1,7 +1,7 @@
-//! The slices that can have matching entries. In an index partitioned by hash, conditions that give
-//! single values to each partition expression exclude all slices but those of these values. In an
-//! index partitioned by ranges of an expression, conditions on this expression exclude the slices
-//! with other ranges.
+//! Determines the slices that can have matching entries. In an index partitioned by hash,
+//! conditions can give single values to all partition expressions; then only the slices of these
+//! values are read. In an index partitioned by ranges of an expression, conditions on this
+//! expression exclude the slices of other ranges.
 
 use bytes::Bytes;
 use proto::expr::Expr;
@@ -12,8 +12,8 @@ use super::value_set::{PartSet, Set};
 /// The maximum number of partition keys of a scan. With more keys, most slices are read anyway.
 const PARTITIONS_MAX: usize = 64;
 
-/// Returns all partition keys that entries in these sets of values (of the key parts, then of the
-/// id) can have; `None` if they are unknown.
+/// Returns all partition keys that matching entries can have; `None` if they are unknown. `sets`
+/// contains the possible values of each key part and of the id.
 pub(super) fn partition_keys(spec: &IndexSpec, sets: &[PartSet]) -> Option<Vec<Bytes>> {
     let id = spec.keys.len();
     let part_of = |expr: &Expr| match expr {
@@ -28,12 +28,13 @@ pub(super) fn partition_keys(spec: &IndexSpec, sets: &[PartSet]) -> Option<Vec<B
         PartitionBy::Range(range) => {
             let part = part_of(&range.expr).filter(|part| *part != id)?;
             let (set, _) = sets[part].as_ref()?;
-            return Some(met_ranges(range, set));
+            return Some(keys_of_ranges(range, set));
         }
     };
     let mut keys = vec![Vec::new()];
     for part in parts {
-        // The values of an id are in its set as raw bytes, and in a partition key of expressions as a key part.
+        // The set of an id contains raw bytes, but a partition key of expressions contains the id
+        // as an encoded key part.
         let is_raw = part == id && spec.partition != PartitionBy::DocumentId;
         let (set, _) = sets[part].as_ref().filter(|_| !is_raw)?;
         let values: Vec<&Vec<u8>> =
@@ -49,9 +50,9 @@ pub(super) fn partition_keys(spec: &IndexSpec, sets: &[PartSet]) -> Option<Vec<B
     Some(keys.into_iter().map(Bytes::from).collect())
 }
 
-/// Returns a key in each range that contains values of the set: the lowest value, and the range
-/// bounds between the lowest and the highest.
-fn met_ranges(range: &RangePartition, set: &Set) -> Vec<Bytes> {
+/// Returns one partition key for each range that contains values of `set`: the lowest value, and
+/// the range bounds between the lowest and the highest value.
+fn keys_of_ranges(range: &RangePartition, set: &Set) -> Vec<Bytes> {
     let mut keys = Vec::new();
     for interval in set {
         let Some(low) = interval.low.position(&[]) else { continue };

@@ -1,13 +1,14 @@
-//! The conversion of conditions to ranges of entries.
+//! Converts a condition to ranges of entries.
 //!
-//! A conjunct over one key part and constants is a *set* of values of that part (`condition`,
-//! `value_set`). Sets of the same part are intersected. Then the parts are processed in key order.
-//! While a part's set has only single values, each value extends the prefixes of the ranges. The
-//! first part with a wider interval completes the ranges, and the conjuncts of later parts remain
-//! as a filter. The document's id, as raw bytes, comes after the last part.
+//! A term of the condition that has only one key part and constants is a *set* of values of that
+//! part (`condition`, `value_set`). Sets of the same part are intersected. Then the parts are
+//! processed in key order. While the set of a part has only single values, each value extends the
+//! prefixes of the ranges. The first part whose set is a wider interval completes the ranges; the
+//! terms about later parts remain as a filter. The document's id, as raw bytes, comes after the
+//! last part.
 //!
-//! The bytes of a DESC part are inverted, so that "before" and "after" and the ends of an interval
-//! are swapped.
+//! The bytes of a DESC part are inverted. For such a part, "before" and "after" are swapped, as
+//! are the ends of an interval.
 
 use bytes::Bytes;
 use proto::expr::Expr;
@@ -15,44 +16,48 @@ use proto::model::index::{IndexSpec, KeyPart};
 use proto::rpc::scan::KeyRange;
 use proto::value::key::successor;
 
-use super::condition::set_of;
+use super::condition::matching_values;
 use super::partitions::partition_keys;
 use super::value_set::{Bound, Part, PartSet, Set, covering, intersect};
 
-/// The maximum number of ranges in a scan, because each range is a seek in each slice. More ranges
-/// are replaced by one range and a filter.
+/// The maximum number of ranges of a scan. Each range is a seek in each slice, so more ranges are
+/// replaced by one range and a filter.
 pub const RANGES_MAX: usize = 1000;
 
-/// The ranges and the filter that implement a condition.
+/// The ranges of an index and the filter that implement a condition.
 #[derive(Debug, PartialEq)]
-pub struct Access {
+pub struct IndexAccess {
     /// Ascending, disjoint ranges of entries.
     pub ranges: Vec<KeyRange>,
     /// For each key part, true if it has a single value.
     pub fixed: Vec<bool>,
-    /// For each key part, true if it can be NULL and MISSING.
+    /// For each key part, true if it can be both NULL and MISSING, which SQL does not
+    /// distinguish.
     pub blurred: Vec<bool>,
     /// The key parts that are NULL or MISSING in all rows.
     pub absent: Vec<u16>,
-    /// The conjuncts that the ranges implement completely.
+    /// The terms of the condition that the ranges implement completely.
     pub used: Vec<Expr>,
-    /// The remaining conjuncts, which the filter checks.
+    /// The other terms of the condition, which the filter checks.
     pub filter: Vec<Expr>,
-    /// The partition keys that entries can have ([`super::partitions`]); `None` if unknown.
+    /// The partition keys that matching entries can have ([`super::partitions`]); `None` if
+    /// unknown.
     pub partitions: Option<Vec<Bytes>>,
 }
 
-/// Splits the conjuncts of a condition into ranges and a filter.
-pub fn access(spec: &IndexSpec, conjuncts: Vec<Expr>) -> Access {
+/// Implements a condition, given as its terms (`conjuncts`), by ranges and a filter.
+pub fn index_access(spec: &IndexSpec, conjuncts: Vec<Expr>) -> IndexAccess {
     let parts = parts_of(spec);
     let (mut sets, rest) = sets_of(&parts, conjuncts);
-    let blurs = |(part, set): (&Part, &PartSet)| part.blurs(set.as_ref().map(|(set, _)| set));
+    let blurs = |(part, set): (&Part, &PartSet)| {
+        part.has_null_and_missing(set.as_ref().map(|(set, _)| set))
+    };
     let absent = parts
         .iter()
         .zip(&sets)
         .zip(0..)
         .filter(|((part, set), _)| set.as_ref().is_some_and(|(set, _)| part.is_absent(set)));
-    let mut access = Access {
+    let mut access = IndexAccess {
         absent: absent.map(|(_, n)| n).collect(),
         ranges: Vec::new(),
         fixed: vec![false; spec.keys.len()],
@@ -77,12 +82,12 @@ pub fn access(spec: &IndexSpec, conjuncts: Vec<Expr>) -> Access {
             }
             (true, _) => {
                 access.used.extend(conjuncts);
-                ranges = Some(close(&prefixes, &intervals, *part));
+                ranges = Some(complete_ranges(&prefixes, &intervals, *part));
                 break;
             }
             (false, _) => {
                 access.filter.extend(conjuncts);
-                ranges = Some(close(&prefixes, &covering(&intervals), *part));
+                ranges = Some(complete_ranges(&prefixes, &covering(&intervals), *part));
                 break;
             }
         }
@@ -95,7 +100,7 @@ pub fn access(spec: &IndexSpec, conjuncts: Vec<Expr>) -> Access {
     access
 }
 
-/// Returns the key parts, then the id.
+/// Returns the key parts of an index, then the id.
 fn parts_of(spec: &IndexSpec) -> Vec<Part> {
     let key = |(n, key): (usize, &KeyPart)| Part::Key {
         column: n as u16,
@@ -107,20 +112,20 @@ fn parts_of(spec: &IndexSpec) -> Vec<Part> {
     spec.keys.iter().enumerate().map(key).chain([Part::Id]).collect()
 }
 
-/// Returns the set of values of each part, and the conjuncts that are not a set. A conjunct about
-/// the id applies to a key part that is the id, and to the id after the key.
+/// Returns the set of values of each part, and the terms that do not determine a set. A term
+/// about the id applies to the id after the key, and to a key part that is the id.
 fn sets_of(parts: &[Part], conjuncts: Vec<Expr>) -> (Vec<PartSet>, Vec<Expr>) {
     let mut sets: Vec<PartSet> = vec![None; parts.len()];
     let mut rest = Vec::new();
     for conjunct in conjuncts {
         let found = (parts.iter().enumerate())
-            .find_map(|(n, part)| set_of(*part, &conjunct).map(|set| (n, set)));
+            .find_map(|(n, part)| matching_values(*part, &conjunct).map(|set| (n, set)));
         let Some((n, set)) = found else {
             rest.push(conjunct);
             continue;
         };
         if let Part::Key { is_id: true, .. } = parts[n]
-            && let Some(ids) = set_of(Part::Id, &conjunct)
+            && let Some(ids) = matching_values(Part::Id, &conjunct)
         {
             narrow(&mut sets[parts.len() - 1], ids, None);
         }
@@ -129,7 +134,7 @@ fn sets_of(parts: &[Part], conjuncts: Vec<Expr>) -> (Vec<PartSet>, Vec<Expr>) {
     (sets, rest)
 }
 
-/// Intersects the set of a part with another set, which comes from a conjunct.
+/// Intersects the set of a part with another set, which follows from `conjunct`.
 fn narrow(part: &mut PartSet, set: Set, conjunct: Option<Expr>) {
     match part {
         Some((known, conjuncts)) => {
@@ -158,8 +163,9 @@ fn extend(prefixes: &[Vec<u8>], points: &Set, descending: bool) -> Vec<Vec<u8>> 
         .collect()
 }
 
-/// Returns the range of each interval after each prefix, in the order of the index.
-fn close(prefixes: &[Vec<u8>], set: &Set, part: Part) -> Vec<KeyRange> {
+/// Returns the ranges of entries that begin with one of `prefixes` and continue with a value of
+/// `set`, in the order of the index.
+fn complete_ranges(prefixes: &[Vec<u8>], set: &Set, part: Part) -> Vec<KeyRange> {
     let descending = matches!(part, Part::Key { descending: true, .. });
     let mut bounds: Vec<(Bound, Bound)> =
         set.iter().map(|interval| (interval.low.clone(), interval.high.clone())).collect();

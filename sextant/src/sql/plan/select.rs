@@ -1,4 +1,4 @@
-//! The two steps of planning a SELECT.
+//! The two steps of planning a SELECT: the resolution of names, and the choice of the plan.
 
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ use crate::sql::qualifier::Qualifier;
 #[derive(Debug)]
 pub struct ResolvedSelect(ResolvedKind);
 
+/// The kinds of SELECT: from an index, from a bucket, or without FROM.
 #[derive(Debug)]
 enum ResolvedKind {
     Index(IndexSelect),
@@ -57,7 +58,7 @@ pub fn resolve(select: &Select, relation: Option<&Relation>) -> Result<ResolvedS
 }
 
 impl ResolvedSelect {
-    /// The columns of the result.
+    /// Returns the columns of the result.
     pub fn columns(&self) -> Arc<[ColumnInfo]> {
         match &self.0 {
             ResolvedKind::Index(select) => select.columns(),
@@ -66,18 +67,18 @@ impl ResolvedSelect {
         }
     }
 
-    /// Returns the types of this number of parameters.
+    /// Returns the types of the statement's parameters, whose number is `parameters`.
     pub fn parameter_types(&self, parameters: u16) -> Vec<ColumnType> {
         let mut types = ParameterTypes::new(parameters);
         match &self.0 {
-            ResolvedKind::Index(select) => select.learn(&mut types),
-            ResolvedKind::Documents(select) => select.learn(&mut types),
-            ResolvedKind::Constant(select) => select.learn(&mut types),
+            ResolvedKind::Index(select) => select.infer_types(&mut types),
+            ResolvedKind::Documents(select) => select.infer_types(&mut types),
+            ResolvedKind::Constant(select) => select.infer_types(&mut types),
         }
         types.finish()
     }
 
-    /// Inserts the values of parameters and chooses the plan.
+    /// Inserts the values of the parameters and chooses the plan.
     pub fn plan(&self, values: &[Value]) -> Result<Plan> {
         Ok(match &self.0 {
             ResolvedKind::Index(select) => Plan::Index(Box::new(select.plan(values)?)),

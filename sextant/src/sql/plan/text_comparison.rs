@@ -1,9 +1,9 @@
-//! Comparisons of an untyped column with a text, which are true for no row if all values of the
-//! column are numbers.
+//! Finds comparisons of an untyped column with a text. Such a comparison is true for no row if
+//! all values of the column are numbers.
 //!
-//! A column without a cast has the type of each document's value, so `age = '30'` is no error: it
-//! selects the documents whose `age` is a text. When names are resolved, these comparisons are
-//! collected. A sample of the index shows the kinds of the columns' values
+//! A column without a cast can have values of different types, so `age = '30'` is no error: it
+//! selects the documents whose `age` is a text. These comparisons are collected when names are
+//! resolved. A sample of the index shows the kinds of the columns' values
 //! ([`crate::backend::Samples`]), and the client gets a notice if no value is a text.
 
 use proto::expr::{ColumnType, CompareOp, Expr};
@@ -15,8 +15,8 @@ use super::columns::Columns;
 use super::kinds::{Kind, Kinds};
 use super::types::Operands;
 
-/// The maximum number of comparisons of a statement that are checked; the client of a statement
-/// with more gets notices about the first.
+/// The maximum number of comparisons of a statement that are checked. In a statement with more
+/// comparisons, only the first ones are checked.
 const COMPARISONS_MAX: usize = 16;
 /// The maximum number of characters of a text that a notice quotes.
 const QUOTED_MAX: usize = 40;
@@ -26,17 +26,18 @@ const QUOTED_MAX: usize = 40;
 pub struct TextComparison {
     column: u16,
     operator: Operator,
-    /// A text, or a parameter.
+    /// The text, or the parameter.
     operand: Expr,
 }
 
+/// The operator of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Operator {
     Compare(CompareOp),
     Like,
 }
 
-/// Returns the comparisons of untyped columns with texts in a resolved condition.
+/// Returns the comparisons of untyped columns with texts in a condition whose names are resolved.
 pub(super) fn text_comparisons(filter: &Expr, columns: Columns<'_>) -> Vec<TextComparison> {
     let mut found = Vec::new();
     filter.any(&mut |expr| {
@@ -70,11 +71,12 @@ pub(super) fn text_comparisons(filter: &Expr, columns: Columns<'_>) -> Vec<TextC
     found
 }
 
+/// Returns true if an operand is a text or a parameter.
 fn may_be_text(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(Value::String(_)) | Expr::Parameter(_))
 }
 
-/// Operands that all have this type.
+/// Operands that all have the same type, for the conversion of a text to this type.
 struct AllOf(ColumnType);
 
 impl Operands for AllOf {
@@ -92,7 +94,8 @@ impl Operands for AllOf {
 }
 
 impl TextComparison {
-    /// Returns the text of the operand with these values of parameters; `None` if it is not a text.
+    /// Returns the text of the operand; `None` if it is not a text. `values` are the values of
+    /// the parameters.
     pub fn text<'v>(&'v self, values: &'v [Value]) -> Option<&'v str> {
         let value = match &self.operand {
             Expr::Literal(value) => value,
@@ -105,8 +108,8 @@ impl TextComparison {
         }
     }
 
-    /// Returns the message and the hint of the notice, if all values of the column in the sample
-    /// are of another kind.
+    /// Returns the message and the hint of a notice if all values of the column in the sample are
+    /// of another kind than text; otherwise `None`.
     pub fn remark(
         &self,
         spec: &IndexSpec,
@@ -137,8 +140,8 @@ impl TextComparison {
         Some((message, hint))
     }
 
-    /// Returns the comparison with a value of the column's kind in place of the text; `None` if the
-    /// text has no such value.
+    /// Returns the comparison with a cast to the kind of the column's values, as a suggestion;
+    /// `None` if the text cannot be converted to this kind.
     fn with_type_of(&self, kind: Kind, text: &str) -> Option<Expr> {
         let target = match (kind, self.operator) {
             (Kind::Number, Operator::Compare(_)) => ColumnType::Numeric,

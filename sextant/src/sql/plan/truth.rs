@@ -1,8 +1,8 @@
-//! The check that conditions are boolean: an operand of another type is an error (42804), and an
+//! Checks that conditions are boolean. A condition of another type is an error (42804). An
 //! untyped literal is converted to a boolean.
 //!
-//! A path has the type of each document's value, so it is not checked here; at the evaluation,
-//! values other than `true` do not satisfy the condition.
+//! A path has no static type, so it is not checked. When a path is evaluated, only the value
+//! `true` satisfies the condition.
 
 use proto::expr::{ColumnType, Expr, Function};
 use proto::value::Value;
@@ -10,7 +10,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::types::{Operands, literal_of};
 
-/// Checks the argument of a clause or an operator that requires a condition.
+/// Checks the argument of a clause or an operator, which must be a condition.
 pub(crate) fn check_condition(expr: &mut Expr, of: &str, operands: &impl Operands) -> Result<()> {
     match expr {
         // Its literals make it a different expression than a column's.
@@ -45,6 +45,7 @@ pub(super) fn check_arguments(expr: &mut Expr, operands: &impl Operands) -> Resu
     arguments.iter_mut().try_for_each(|argument| check_condition(argument, of, operands))
 }
 
+/// Returns the error for an argument that is not a condition.
 fn not_boolean(of: &str, other: ColumnType) -> Error {
     let message = format!("argument of {of} must be type boolean, not type {}", other.name());
     Error::new(ErrorCode::WrongType, message)

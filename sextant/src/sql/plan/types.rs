@@ -1,5 +1,6 @@
-//! The types of expressions: those of casts, literals and operators. A column has the type of its
-//! expression in the index; a path has the type of each document's value, and is treated as text.
+//! Determines the types of expressions. Casts, literals and operators have types. A column has
+//! the type of its expression in the index. The values of a path can have different types in
+//! different documents; a path is treated as text.
 
 use proto::expr::cast::cast;
 use proto::expr::{ColumnType, Expr, Function};
@@ -8,20 +9,22 @@ use proto::{Error, Result};
 
 /// A source of the types of operands.
 pub(crate) trait Operands {
+    /// Returns the type of an operand.
     fn type_of(&self, expr: &Expr) -> ColumnType;
-    /// True if a column may have booleans.
+    /// Returns true if a column may contain booleans.
     fn may_be_boolean(&self, column: u16) -> bool;
-    /// True if columns were resolved, so that no subexpression can still become a column.
+    /// Returns true if columns are already resolved. Then no subexpression can still become a
+    /// column.
     fn are_resolved(&self) -> bool;
 }
 
-/// The operands of an expression over documents.
-pub(crate) struct OfDocument;
+/// The operands of an expression over a document, in which paths have no type.
+pub(crate) struct DocumentOperands;
 
-/// The operands of an expression whose subexpressions may become columns of an index.
+/// The operands of an expression of which subexpressions may become columns of an index later.
 pub(crate) struct UnresolvedExpr;
 
-impl Operands for OfDocument {
+impl Operands for DocumentOperands {
     fn type_of(&self, expr: &Expr) -> ColumnType {
         document_type(expr)
     }
@@ -49,7 +52,8 @@ impl Operands for UnresolvedExpr {
     }
 }
 
-/// Converts a literal of unknown type to a value of a type; an error if it has none.
+/// Converts a literal of unknown type to a value of `column_type`. Returns an error if the
+/// literal has no such value.
 pub(super) fn literal_of(text: &str, column_type: ColumnType) -> Result<Value> {
     let literal = Value::from(text);
     cast(&literal, column_type).map_err(|unfit| -> Error {
@@ -80,14 +84,15 @@ pub(crate) fn type_of(expr: &Expr, column: &impl Fn(u16) -> ColumnType) -> Colum
     }
 }
 
-/// Returns the type of several alternatives: their type if all are equal, a numeric type if all are
-/// numbers, otherwise text. NULL fits any type.
+/// Returns the common type of alternatives. It is their type if all are equal, a numeric type if
+/// all are numbers, and otherwise text. NULL fits every type.
 fn common_type(alternatives: &[Expr], column: &impl Fn(u16) -> ColumnType) -> ColumnType {
     let typed = alternatives.iter().filter(|expr| !matches!(expr, Expr::Literal(Value::Null)));
-    typed.map(|expr| type_of(expr, column)).reduce(merged).unwrap_or(ColumnType::Text)
+    typed.map(|expr| type_of(expr, column)).reduce(common_of_two).unwrap_or(ColumnType::Text)
 }
 
-fn merged(a: ColumnType, b: ColumnType) -> ColumnType {
+/// Returns the type to which values of both types can be converted.
+fn common_of_two(a: ColumnType, b: ColumnType) -> ColumnType {
     use ColumnType::{Float8, Int4, Int8, Numeric, Text};
     match (a, b) {
         (a, b) if a == b => a,
@@ -98,18 +103,20 @@ fn merged(a: ColumnType, b: ColumnType) -> ColumnType {
     }
 }
 
-/// The rule by which the untyped operands of an operator get a type.
+/// The rule by which operands without a type get a type from the other operands.
 #[derive(Clone, Copy)]
 pub(super) enum OperandRule {
-    /// The type of the first operand that has a type.
+    /// The type of the first operand that has one.
     First,
-    /// The type of the first operand that has a type; among several numeric types, the widest.
+    /// The type of the first operand that has one; if there are several numeric types, the
+    /// widest.
     OneNumber,
-    /// The type that all operands have; unknown if one of them is a path.
+    /// The common type of all operands; unknown if one of them is a path.
     Common,
 }
 
 impl OperandRule {
+    /// Returns the rule for an operator.
     pub(super) fn of(operator: &Expr) -> Self {
         match operator {
             Expr::Call(..) => Self::Common,
@@ -118,28 +125,30 @@ impl OperandRule {
         }
     }
 
-    /// Returns the type of untyped operands next to operands of these types; `None` if unknown.
-    pub(super) fn type_beside(
+    /// Returns the type that untyped operands get if the other operands have the types `types`;
+    /// `None` if it is unknown.
+    pub(super) fn type_from_others(
         self,
         mut types: impl Iterator<Item = ColumnType>,
     ) -> Option<ColumnType> {
         match self {
             Self::First => types.next(),
-            Self::OneNumber => types.reduce(|known, other| match merged(known, other) {
+            Self::OneNumber => types.reduce(|known, other| match common_of_two(known, other) {
                 ColumnType::Text => known,
                 number => number,
             }),
-            Self::Common => types.reduce(merged),
+            Self::Common => types.reduce(common_of_two),
         }
     }
 }
 
-/// Returns the type of an expression over documents, in which only casts, literals and operators
-/// have a type.
+/// Returns the type of an expression over a document. Only casts, literals and operators have a
+/// type there.
 pub(crate) fn document_type(expr: &Expr) -> ColumnType {
     type_of(expr, &|_| ColumnType::Text)
 }
 
+/// Returns the type of a literal.
 fn literal_type(value: &Value) -> ColumnType {
     match value {
         Value::Bool(_) => ColumnType::Bool,
@@ -150,6 +159,7 @@ fn literal_type(value: &Value) -> ColumnType {
     }
 }
 
+/// Returns the type of an operand of arithmetic: numeric if it has no numeric type.
 fn numeric(column_type: ColumnType) -> ColumnType {
     match column_type {
         ColumnType::Text | ColumnType::Bool => ColumnType::Numeric,
@@ -157,8 +167,8 @@ fn numeric(column_type: ColumnType) -> ColumnType {
     }
 }
 
-/// Returns the result type of an arithmetic operator: double if an operand is a double, integer for
-/// integers.
+/// Returns the result type of an arithmetic operator: double if an operand is a double, integer
+/// for two integers, otherwise numeric.
 fn arithmetic_type(left: ColumnType, right: ColumnType) -> ColumnType {
     use ColumnType::{Float8, Int4, Int8, Numeric};
     match (left, right) {

@@ -1,7 +1,8 @@
-//! Sets of values of one key part, or of the document's id: unions of disjoint intervals in the order of encoded values.
+//! Sets of values of one key part or of the document's id. A set is a union of disjoint intervals
+//! in the order of encoded values.
 //!
-//! An encoded value is never a prefix of another one, so "before" and "after" an encoded value are points between
-//! entries. An id is not encoded, and can be a prefix of another id.
+//! An encoded value is never a prefix of another one. Therefore the points "before" and "after"
+//! an encoded value lie between entries. An id is not encoded, and can be a prefix of another id.
 
 use std::cmp::Ordering;
 
@@ -17,6 +18,7 @@ pub(super) enum Part {
 }
 
 impl Part {
+    /// Returns true if an expression is this part.
     pub(super) fn is(self, expr: &Expr) -> bool {
         match (self, expr) {
             (Self::Key { column, .. }, Expr::Column(n)) => column == *n,
@@ -26,6 +28,7 @@ impl Part {
         }
     }
 
+    /// Returns the encoded form of a value of this part.
     fn encode(self, value: &Value) -> Vec<u8> {
         match (self, value) {
             (Self::Id, Value::String(id)) => id.as_bytes().to_vec(),
@@ -37,13 +40,13 @@ impl Part {
         }
     }
 
-    /// Returns the point before a value.
+    /// Returns the point just before a value.
     pub(super) fn before(self, value: &Value) -> Bound {
         Bound { code: self.encode(value), after: false }
     }
 
-    /// Returns the point after a value. An id can be a prefix of another id; an encoded part cannot
-    /// be one of another part.
+    /// Returns the point just after a value. For an id, this is before longer ids with the same
+    /// beginning.
     pub(super) fn after(self, value: &Value) -> Bound {
         let mut code = self.encode(value);
         match self {
@@ -55,7 +58,7 @@ impl Part {
         }
     }
 
-    /// Returns the set of one value; empty if the part cannot have it.
+    /// Returns the set with only one value; an empty set if the part cannot have the value.
     pub(super) fn point(self, value: &Value) -> Vec<Interval> {
         if matches!(self, Self::Id) && !matches!(value, Value::String(_)) {
             return Vec::new();
@@ -64,7 +67,7 @@ impl Part {
         vec![Interval { low, high, point: Some(self.encode(value)) }]
     }
 
-    /// Returns the set of NULL and MISSING.
+    /// Returns the set of the values that SQL treats as NULL: NULL and, if possible, MISSING.
     pub(super) fn absent(self) -> Set {
         let missing = match self {
             Self::Key { may_be_missing: true, .. } => self.point(&Value::Missing),
@@ -88,22 +91,22 @@ impl Part {
         union([self.point(&Value::Null), self.present()].concat())
     }
 
-    /// True if a set contains both NULL and MISSING, which SQL does not distinguish. `None` is the
-    /// set of all values.
-    pub(super) fn blurs(self, set: Option<&Set>) -> bool {
+    /// Returns true if a set contains both NULL and MISSING, which SQL does not distinguish.
+    /// `None` stands for all values.
+    pub(super) fn has_null_and_missing(self, set: Option<&Set>) -> bool {
         let Self::Key { may_be_missing: true, .. } = self else { return false };
         let Some(set) = set else { return true };
         let has = |value| !intersect(set, &self.point(value)).is_empty();
         has(&Value::Null) && has(&Value::Missing)
     }
 
-    /// True if a set contains NULL, MISSING and no other value.
+    /// Returns true if a set contains NULL and MISSING, but no other value.
     pub(super) fn is_absent(self, set: &Set) -> bool {
-        self.blurs(Some(set)) && intersect(set, &self.present()).is_empty()
+        self.has_null_and_missing(Some(set)) && intersect(set, &self.present()).is_empty()
     }
 
-    /// Returns the set of all values of a value's type; `None` for NULL and MISSING, whose
-    /// comparisons are never true.
+    /// Returns the interval of all values that have the type of `value`. Returns `None` for NULL
+    /// and MISSING, whose comparisons are never true.
     pub(super) fn same_type(self, value: &Value) -> Option<Interval> {
         let (least, greatest) = match value {
             Value::Missing | Value::Null => return None,
@@ -143,7 +146,7 @@ impl Part {
     }
 }
 
-/// A point between encoded values: before or after all values that begin with `code`.
+/// A point between encoded values: before all values that begin with `code`, or after them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bound {
     pub(super) code: Vec<u8>,
@@ -151,22 +154,24 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// Returns the smallest bytes after the point; `None` after all bytes.
+    /// Returns the smallest bytes after the point, with `prefix` before them. Returns `None` if
+    /// no bytes are after the point.
     pub(super) fn position(&self, prefix: &[u8]) -> Option<Vec<u8>> {
         let bytes = [prefix, &self.code].concat();
         if self.after { successor(&bytes) } else { Some(bytes) }
     }
 
-    /// Returns the point in the order of inverted bytes.
+    /// Returns the same point in the order of inverted bytes, in which DESC parts are stored.
     pub(super) fn inverted(&self) -> Self {
         Self { code: self.code.iter().map(|byte| !byte).collect(), after: !self.after }
     }
 
+    /// Returns true if this point is before another point.
     pub(super) fn is_before(&self, other: &Self) -> bool {
         self.compare(other).is_lt()
     }
 
-    /// Compares the positions of two points without building them.
+    /// Compares the positions of two points without building their bytes.
     fn compare(&self, other: &Self) -> Ordering {
         match (self.position_bytes(), other.position_bytes()) {
             (Some(mine), Some(theirs)) => mine.cmp(theirs),
@@ -176,7 +181,7 @@ impl Bound {
         }
     }
 
-    /// Returns the bytes of [`Self::position`] without a prefix.
+    /// Returns the bytes of [`Self::position`] for an empty prefix.
     fn position_bytes(&self) -> Option<impl Iterator<Item = u8>> {
         let (begin, last) = match self.after {
             false => (&self.code[..], None),
@@ -189,7 +194,8 @@ impl Bound {
     }
 }
 
-/// The values between two points, with the encoded value if the interval has only one.
+/// The values between two points. If there is only one value, the interval also contains its
+/// encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) low: Bound,
@@ -200,7 +206,8 @@ pub(super) struct Interval {
 /// A set of values of one part: disjoint intervals, ascending.
 pub(super) type Set = Vec<Interval>;
 
-/// The set of a part's values and the conjuncts that define it; `None` if no conjunct does.
+/// The set of a part's possible values, with the terms of the condition that define it. `None` if
+/// no term does.
 pub(super) type PartSet = Option<(Set, Vec<Expr>)>;
 
 /// Sorts intervals, merges adjacent ones, and removes empty ones.

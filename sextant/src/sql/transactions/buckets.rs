@@ -1,5 +1,5 @@
-//! The buckets of an open transaction: the epochs that it reads, which belong to one moment, and
-//! its changes.
+//! The buckets of an open transaction. For each bucket, they contain the epoch that the
+//! transaction reads and its changes; all epochs belong to one moment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,16 +16,21 @@ use crate::access::{Access, BucketTransaction, EpochPin, TransactionView};
 /// The maximum number of buckets that a transaction changes.
 const BUCKETS_MAX: usize = 64;
 
-/// Returns the generation of an index that was created after the transaction's first read. This
-/// generation is built over the version of the data set that the transaction reads.
-fn younger(began: &Catalog, shown: &Arc<IndexInfo>, now: &Catalog) -> Result<Arc<IndexInfo>> {
-    let read = began.current_of(now.user_bucket(shown.bucket));
+/// Returns the generation that a transaction reads of an index that was created after its first
+/// read. If the transaction reads another version of the data set, this is the generation over
+/// that version; an error if there is none.
+fn generation_of_new_index(
+    began: &Catalog,
+    shown: &Arc<IndexInfo>,
+    now: &Catalog,
+) -> Result<Arc<IndexInfo>> {
+    let read = began.current_bucket_of(now.user_bucket(shown.bucket));
     if read == shown.bucket || !began.buckets.contains_key(&read) {
         return Ok(Arc::clone(shown));
     }
     let mut older = now.generations.values();
     let is_same = |older: &&Arc<IndexInfo>| {
-        older.id == shown.id && older.bucket == read && older.state.is_read()
+        older.id == shown.id && older.bucket == read && older.state.is_readable()
     };
     older.find(is_same).cloned().ok_or_else(|| {
         let name = &shown.spec.name;
@@ -42,11 +47,11 @@ const EPOCH_WAIT_MS: u64 = 10_000;
 /// The buckets that a transaction reads or changes.
 #[derive(Default)]
 pub struct TransactionBuckets {
-    /// The leased epochs that the transaction reads.
+    /// The leases on the epochs that the transaction reads.
     pins: BTreeMap<BucketId, Box<dyn EpochPin>>,
     /// The transaction's changes in each bucket that it has changed.
     changes: BTreeMap<BucketId, Arc<dyn BucketTransaction>>,
-    /// The catalog at the first read, whose generations of indexes the transaction reads until its
+    /// The catalog at the first read. The transaction reads the index generations in it until its
     /// end.
     catalog: Option<Arc<Catalog>>,
 }
@@ -57,7 +62,7 @@ impl TransactionBuckets {
         Self { changes: BTreeMap::from([(bucket, changes)]), ..Self::default() }
     }
 
-    /// True after the first read, which fixes the moment.
+    /// Returns true after the first read, which fixes the moment of all epochs.
     pub fn has_moment(&self) -> bool {
         !self.pins.is_empty()
     }
@@ -67,27 +72,33 @@ impl TransactionBuckets {
         self.pins.get(&bucket).map(|pin| pin.epoch())
     }
 
-    /// Stores the lease of the first read, which fixes the moment and the generations of indexes.
-    pub fn fix(&mut self, bucket: BucketId, pin: Box<dyn EpochPin>) {
+    /// Stores the lease of the first read. This fixes the moment of all epochs and the
+    /// generations of indexes.
+    pub fn fix_moment(&mut self, bucket: BucketId, pin: Box<dyn EpochPin>) {
         self.catalog = Some(pin.catalog());
         self.pins.insert(bucket, pin);
     }
 
-    /// Undoes [`Self::fix`] because another version of the data set has become current, and the
-    /// read is planned again.
-    pub fn unfix(&mut self) {
+    /// Undoes [`Self::fix_moment`]. This is necessary if another version of the data set has become
+    /// current, so that the read must be planned again.
+    pub fn unfix_moment(&mut self) {
         self.catalog = None;
         self.pins.clear();
     }
 
     /// Returns the generation of an index that the transaction reads: the one that served at its
-    /// first read, which its lease keeps. For a younger index, the generation over the
-    /// transaction's version of the data set. `SnapshotTooOld` if the generation was dropped.
-    pub fn goes_on_in(&self, shown: &Arc<IndexInfo>, now: &Catalog) -> Result<Arc<IndexInfo>> {
+    /// first read and is kept readable by its lease. If the index was created later, this is the
+    /// generation over the transaction's version of the data set. Returns the error
+    /// `SnapshotTooOld` if the generation was dropped.
+    pub fn generation_to_read(
+        &self,
+        shown: &Arc<IndexInfo>,
+        now: &Catalog,
+    ) -> Result<Arc<IndexInfo>> {
         let Some(catalog) = &self.catalog else { return Ok(Arc::clone(shown)) };
         let began = catalog.indexes.get(&shown.id);
         let Some(began) = began.filter(|began| began.state == IndexState::Maintenance) else {
-            return younger(catalog, shown, now);
+            return generation_of_new_index(catalog, shown, now);
         };
         if began.local_id() == shown.local_id() {
             return Ok(Arc::clone(shown));
@@ -101,12 +112,16 @@ impl TransactionBuckets {
         })
     }
 
-    /// Returns the bucket in which the transaction reads documents: the one that its name meant at
-    /// its first read. For a data set, the lease keeps that version.
-    pub fn reads_in(&self, shown: &Arc<BucketInfo>, now: &Catalog) -> Result<Arc<BucketInfo>> {
+    /// Returns the bucket in which the transaction reads documents: the one that the bucket's
+    /// name meant at its first read. For a data set, the lease keeps that version readable.
+    pub fn bucket_to_read(
+        &self,
+        shown: &Arc<BucketInfo>,
+        now: &Catalog,
+    ) -> Result<Arc<BucketInfo>> {
         let Some(began) = &self.catalog else { return Ok(Arc::clone(shown)) };
         let of_user = now.user_bucket(shown.id);
-        let read = began.current_of(of_user);
+        let read = began.current_bucket_of(of_user);
         if read == shown.id || !began.buckets.contains_key(&read) {
             return Ok(Arc::clone(shown));
         }
@@ -116,8 +131,8 @@ impl TransactionBuckets {
         })
     }
 
-    /// Returns the epoch that the transaction reads in a bucket. The first call fixes a moment that
-    /// covers all writes acknowledged before.
+    /// Returns the epoch that the transaction reads in a bucket, and leases it. The first call
+    /// fixes a moment that covers all writes acknowledged before.
     pub async fn pin(&mut self, access: &Access, bucket: BucketId) -> Result<Epoch> {
         if let Some(epoch) = self.snapshot(bucket) {
             return Ok(epoch);
@@ -130,13 +145,13 @@ impl TransactionBuckets {
         }
         let pin = access.pin_bucket(bucket, EPOCH_WAIT_MS).await?;
         let epoch = pin.epoch();
-        self.fix(bucket, pin);
+        self.fix_moment(bucket, pin);
         Ok(epoch)
     }
 
-    /// Leases the epochs of buckets that the transaction has changed and not read, if its moment is
-    /// fixed. The commit then fails if another writer has changed one of the documents after the
-    /// moment.
+    /// Leases the epochs of the buckets that the transaction has changed but not read, if its
+    /// moment is fixed. The commit then fails if another writer has changed one of the documents
+    /// after the moment.
     pub async fn pin_changed(&mut self) -> Result<()> {
         let changed: Vec<_> = self.changes.keys().copied().collect();
         for bucket in changed {
@@ -148,12 +163,12 @@ impl TransactionBuckets {
         Ok(())
     }
 
-    /// Returns the transaction's view of a bucket: the epoch, if it reads there, and its own
-    /// changes. An error if the changes are known to be lost.
+    /// Returns what the transaction sees of a bucket: the epoch, if it reads in the bucket, and
+    /// its changes. Returns an error if the changes are known to be lost.
     pub fn view(&self, bucket: BucketId) -> Result<TransactionView> {
         let changes = self.changes.get(&bucket);
         changes.map_or(Ok(()), |changes| changes.check())?;
-        let own = changes.and_then(|changes| changes.own());
+        let own = changes.and_then(|changes| changes.own_changes());
         Ok(TransactionView { snapshot: self.snapshot(bucket), own })
     }
 
@@ -162,14 +177,14 @@ impl TransactionBuckets {
         self.changes.iter().map(|(bucket, changes)| (*bucket, changes))
     }
 
-    /// Returns the transaction's changes in a bucket; `None` if it has none.
+    /// Returns the transaction's changes in a bucket; `None` if there are none.
     pub fn changes_in(&self, bucket: BucketId) -> Option<&Arc<dyn BucketTransaction>> {
         self.changes.get(&bucket)
     }
 
-    /// Returns the transaction's changes in a bucket; the first call for a bucket begins them with
-    /// `begin`.
-    pub fn begun_in(
+    /// Returns the transaction's changes in a bucket. The first call for a bucket begins the
+    /// changes by calling `begin`.
+    pub fn changes_or_begin(
         &mut self,
         bucket: BucketId,
         begin: impl FnOnce() -> Result<Arc<dyn BucketTransaction>>,
@@ -191,14 +206,16 @@ impl TransactionBuckets {
         self.changes.remove(&bucket);
     }
 
-    /// Returns the transaction's place in each bucket.
+    /// Returns the position after the transaction's changes so far in each bucket, to which it
+    /// could be rolled back.
     pub fn places(&self) -> BTreeMap<BucketId, TransactionPlace> {
-        let place = |changes: &Arc<dyn BucketTransaction>| changes.own().map(|own| own.place);
+        let place =
+            |changes: &Arc<dyn BucketTransaction>| changes.own_changes().map(|own| own.place);
         self.changes().map(|(bucket, own)| (bucket, place(own).unwrap_or_default())).collect()
     }
 
-    /// Returns the transaction's changes for the commit, with the epoch that it reads in each
-    /// bucket.
+    /// Returns the transaction's changes in each bucket, with the epoch that it has read there,
+    /// for the commit.
     pub fn parts(&self) -> Vec<Part> {
         let part = |(bucket, changes): (BucketId, &Arc<dyn BucketTransaction>)| Part {
             changes: Arc::clone(changes),
@@ -267,13 +284,13 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_is_younger_than_a_transaction_shows_no_newer_version() {
+    fn new_indexes_show_the_old_version() {
         use VersionStage::{Current, Kept};
         let mut buckets = TransactionBuckets::default();
-        buckets.fix(V1, Box::new(Pin(Arc::new(catalog(&[(V1, Current)])))));
+        buckets.fix_moment(V1, Box::new(Pin(Arc::new(catalog(&[(V1, Current)])))));
         let younger = generation(V1, 1, IndexState::Maintenance);
         let mut now = catalog(&[(V1, Current)]);
-        let read = |now: &Catalog, shown: &Arc<IndexInfo>| buckets.goes_on_in(shown, now);
+        let read = |now: &Catalog, shown: &Arc<IndexInfo>| buckets.generation_to_read(shown, now);
         assert_eq!(read(&now, &younger).unwrap(), younger, "it is over the version that is read");
 
         now.data_sets = catalog(&[(V1, Kept), (V2, Current)]).data_sets;

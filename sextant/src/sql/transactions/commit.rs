@@ -1,10 +1,10 @@
-//! The commit of a transaction's changes in all its buckets.
+//! Commits the changes of a transaction in all its buckets.
 //!
-//! Changes in one bucket are committed by one call. Changes in several buckets are committed in two
-//! phases ([`proto::model::joint`]): the bucket with the lowest number decides when all others have
-//! prepared. The client gets the answer after the decision: a bucket that does not finish within
-//! `FINISH_WAIT` finishes later without the session, and readers of its newest state wait until
-//! then.
+//! Changes in one bucket are committed by one call. Changes in several buckets are committed in
+//! two phases ([`proto::model::joint`]): the bucket with the lowest number decides when all
+//! others have prepared. The client gets the answer after the decision. If a bucket does not
+//! finish within `FINISH_WAIT`, it finishes later without the session, and readers of its newest
+//! documents wait until then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,39 +17,42 @@ use tokio::time::timeout;
 
 use crate::access::BucketTransaction;
 
-/// The maximum time after the decision for which the answer waits for the other buckets.
+/// The maximum time after the decision in which the answer waits for the other buckets to finish.
 const FINISH_WAIT: Duration = Duration::from_secs(2);
 
 /// The changes of a transaction in one bucket, and the epoch that it has read there.
 pub struct Part {
     /// The changes in the bucket.
     pub changes: Arc<dyn BucketTransaction>,
-    /// The epoch that the transaction has read in the bucket, if any.
+    /// The epoch that the transaction has read in the bucket; `None` if it has read nothing
+    /// there.
     pub snapshot: Option<Epoch>,
 }
 
 impl Part {
-    /// The bucket of the changes.
+    /// Returns the bucket of the changes.
     pub fn bucket(&self) -> BucketId {
         self.changes.bucket().id
     }
 
+    /// Prepares the changes for the commit `joint` over several buckets.
     async fn prepare(&self, joint: TransactionId, participants: &[BucketId]) -> Result<u64> {
         self.changes.prepare(self.snapshot, joint, participants).await
     }
 }
 
-/// Returns the number under which the commit of a transaction is logged: its transaction number in
-/// the deciding bucket.
+/// Returns the number with which the commit of a transaction is logged: the transaction's number
+/// in the deciding bucket.
 pub fn number_of(parts: &[Part]) -> Option<TransactionId> {
-    let changed = parts.iter().filter(|part| part.changes.own().is_some());
+    let changed = parts.iter().filter(|part| part.changes.own_changes().is_some());
     changed.min_by_key(|part| part.bucket()).map(|part| part.changes.id())
 }
 
-/// Commits all changes of a transaction durably, or none of them. Returns the result of each bucket
-/// that has answered.
+/// Commits all changes of a transaction durably, or none of them. Returns the results of the
+/// buckets that have answered.
 pub async fn commit_all(parts: Vec<Part>) -> Result<Vec<WriteReply>> {
-    let mut parts: Vec<_> = parts.into_iter().filter(|part| part.changes.own().is_some()).collect();
+    let mut parts: Vec<_> =
+        parts.into_iter().filter(|part| part.changes.own_changes().is_some()).collect();
     parts.sort_by_key(Part::bucket);
     let mut parts = parts.into_iter();
     let Some(decider) = parts.next() else { return Ok(Vec::new()) };
@@ -74,8 +77,8 @@ pub async fn commit_all(parts: Vec<Part>) -> Result<Vec<WriteReply>> {
     Ok(replies)
 }
 
-/// Prepares all buckets except the deciding one, and returns them. If one refuses, all are rolled
-/// back.
+/// Prepares the changes in all buckets except the deciding one, and returns them. If one bucket
+/// refuses, the changes in all are rolled back.
 async fn prepare_all(
     others: Vec<Part>,
     (decider, joint): (&Part, TransactionId),
@@ -90,8 +93,8 @@ async fn prepare_all(
     Ok(others)
 }
 
-/// Sends the decision to buckets and waits for a limited time. Returns the results of those that
-/// answer.
+/// Sends the decision to the prepared buckets and waits for a limited time. Returns the results
+/// of the buckets that answer.
 async fn end_all(parts: &[Part], joint: TransactionId, decision: &Decision) -> Vec<WriteReply> {
     let ended = parts.iter().map(|part| async move {
         let ended = timeout(FINISH_WAIT, part.changes.decide(joint, decision.clone())).await;
@@ -110,7 +113,7 @@ async fn end_all(parts: &[Part], joint: TransactionId, decision: &Decision) -> V
     replies
 }
 
-/// Returns the error for a commit whose deciding bucket was not called, so that nothing is
+/// Returns the error for a commit whose deciding bucket was not called. It says that nothing is
 /// committed.
 fn not_committed(error: Error) -> Error {
     match error.code {
@@ -123,8 +126,8 @@ fn not_committed(error: Error) -> Error {
     }
 }
 
-/// Returns the error for a commit whose outcome is unknown, because the deciding bucket has not
-/// refused. If that bucket was dropped, the others decide.
+/// Returns the error for a commit whose outcome is unknown, because the deciding bucket did not
+/// answer with a refusal. If that bucket was dropped, the other buckets decide.
 fn in_doubt(error: Error) -> Error {
     match error.code {
         ErrorCode::Unknown => {
@@ -137,7 +140,7 @@ fn in_doubt(error: Error) -> Error {
     }
 }
 
-/// True if the error of a commit means that nothing was committed.
+/// Returns true if the error of a commit means that nothing was committed.
 fn is_refusal(error: &Error) -> bool {
     !matches!(error.code, ErrorCode::InDoubt | ErrorCode::Unknown)
         && (error.code.kind() == ErrorKind::Caller || error.code == ErrorCode::TooBusy)

@@ -8,7 +8,7 @@ use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::cut::WritePosition;
 use proto::model::ids::{NodeId, TransactionPlace};
 use proto::rpc::api::CheckedWrites;
-use proto::rpc::scan::OwnView;
+use proto::rpc::scan::UncommittedView;
 
 use super::*;
 
@@ -49,15 +49,15 @@ impl BucketTransaction for Scripted {
         &self.bucket
     }
 
-    fn own(&self) -> Option<OwnView> {
-        Some(OwnView { transaction: self.id(), place: TransactionPlace(1) })
+    fn own_changes(&self) -> Option<UncommittedView> {
+        Some(UncommittedView { transaction: self.id(), place: TransactionPlace(1) })
     }
 
     async fn write(&self, _: Option<Epoch>, _: CheckedWrites) -> Result<u64> {
         Ok(1)
     }
 
-    async fn back_to(&self, _: TransactionPlace) -> Result<()> {
+    async fn rollback_to(&self, _: TransactionPlace) -> Result<()> {
         Ok(())
     }
 

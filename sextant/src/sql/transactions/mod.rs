@@ -1,4 +1,5 @@
-//! Transactions over buckets, for the SQL and the gRPC port: what they read and change, and how they commit.
+//! Transactions over several buckets, for the SQL and the gRPC port: the epochs that they read,
+//! their changes, and their commit.
 
 pub mod buckets;
 pub mod commit;

@@ -1,8 +1,8 @@
 //! The two text formats of `/metrics`.
 //!
-//! OpenMetrics 1.0 is for clients that request it (`Accept: application/openmetrics-text`). All
-//! others get the classic text format of Prometheus, version 0.0.4. This format has no units and no
-//! end mark, and the names of counters have their suffix in the heads too.
+//! Clients that request it (`Accept: application/openmetrics-text`) get OpenMetrics 1.0. All
+//! others get the classic text format of Prometheus, version 0.0.4. The classic format has no
+//! units and no line at the end, and the heads of counters contain the names with their suffix.
 
 use std::fmt;
 
@@ -14,14 +14,14 @@ const OPEN_METRICS: &str = "application/openmetrics-text";
 
 /// A text format of `/metrics`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exposition {
+pub(crate) enum MetricsFormat {
     /// OpenMetrics, version 1.0.0.
     OpenMetrics,
     /// The classic text format of Prometheus, version 0.0.4.
     Classic,
 }
 
-impl Exposition {
+impl MetricsFormat {
     /// Returns the format for a client with this `Accept` header.
     pub(crate) fn for_accept(accept: Option<&str>) -> Self {
         let is_refused = |range: &str| {
@@ -39,7 +39,7 @@ impl Exposition {
         }
     }
 
-    /// The content type of the text.
+    /// Returns the content type of the text.
     pub(crate) fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -51,7 +51,7 @@ impl Exposition {
     pub(crate) fn text(self, registry: &Registry) -> Result<String, fmt::Error> {
         let mut text = String::new();
         encode(&mut text, registry)?;
-        let text = in_order(&text);
+        let text = sort_samples(&text);
         Ok(match self {
             Self::OpenMetrics => text,
             Self::Classic => classic(&text),
@@ -59,10 +59,10 @@ impl Exposition {
     }
 }
 
-/// Sorts the samples of each metric, because the library keeps them in a map with random order. The
-/// samples of a histogram are left in place, since its buckets are ordered by their bounds; no
-/// histogram here has labels.
-fn in_order(text: &str) -> String {
+/// Sorts the samples of each metric, because the library returns them in random order. The
+/// samples of a histogram are not sorted, since they are already ordered by their bounds; no
+/// histogram of this program has labels.
+fn sort_samples(text: &str) -> String {
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut is_histogram = false;
     for run in lines.chunk_by_mut(|one, next| is_sample(one) == is_sample(next)) {
@@ -75,11 +75,12 @@ fn in_order(text: &str) -> String {
     lines.concat()
 }
 
+/// Returns true for a line with a sample, and not a head.
 fn is_sample(line: &str) -> bool {
     !line.starts_with('#')
 }
 
-/// Converts a text in OpenMetrics to the classic format.
+/// Converts a text from OpenMetrics to the classic format.
 fn classic(text: &str) -> String {
     let is_known = |line: &&str| !line.starts_with("# UNIT ") && !line.starts_with("# EOF");
     let mut lines: Vec<String> = Vec::new();
@@ -107,21 +108,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_metrics_is_for_those_that_ask_for_it() {
+    fn open_metrics_only_on_request() {
         let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
         for (accept, expected) in [
-            (None, Exposition::Classic),
-            (Some("*/*"), Exposition::Classic),
-            (Some("text/plain, Application/OpenMetrics-Text"), Exposition::OpenMetrics),
-            (Some(prometheus), Exposition::OpenMetrics),
-            (Some("application/openmetrics-text; q=0"), Exposition::Classic),
+            (None, MetricsFormat::Classic),
+            (Some("*/*"), MetricsFormat::Classic),
+            (Some("text/plain, Application/OpenMetrics-Text"), MetricsFormat::OpenMetrics),
+            (Some(prometheus), MetricsFormat::OpenMetrics),
+            (Some("application/openmetrics-text; q=0"), MetricsFormat::Classic),
         ] {
-            assert_eq!(Exposition::for_accept(accept), expected, "{accept:?}");
+            assert_eq!(MetricsFormat::for_accept(accept), expected, "{accept:?}");
         }
     }
 
     #[test]
-    fn samples_have_an_order_and_buckets_keep_theirs() {
+    fn samples_are_sorted_but_not_buckets() {
         let text = "# TYPE a counter\na_total{n=\"2\"} 1\na_total{n=\"1\"} 1\n# TYPE b histogram\n\
                     b_sum 1\nb_bucket{le=\"2.5\"} 1\nb_bucket{le=\"10.0\"} 1\nb_bucket{le=\"+Inf\"} 1\n\
                     # TYPE c gauge\nc{n=\"2\"} 1\nc{n=\"1\"} 1\n# EOF\n";
@@ -131,11 +132,11 @@ mod tests {
                 "a_total{n=\"1\"} 1\na_total{n=\"2\"} 1",
             )
             .replace("c{n=\"2\"} 1\nc{n=\"1\"} 1", "c{n=\"1\"} 1\nc{n=\"2\"} 1");
-        assert_eq!(in_order(text), ordered);
+        assert_eq!(sort_samples(text), ordered);
     }
 
     #[test]
-    fn the_classic_format_names_counters_whole() {
+    fn classic_counter_heads_have_suffixes() {
         let text = "# HELP a Some.\n# TYPE a counter\na_total 1\n# HELP b_seconds Time.\n# TYPE b_seconds gauge\n\
                     # UNIT b_seconds seconds\nb_seconds 1\n# EOF\n";
         let expected = "# HELP a_total Some.\n# TYPE a_total counter\na_total 1\n# HELP b_seconds Time.\n\

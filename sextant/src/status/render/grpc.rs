@@ -1,10 +1,10 @@
-//! The answers of the gRPC service `Admin`.
+//! The messages of the gRPC service `Admin`, built from the status.
 
 use proto::grpc::{Bucket, Index};
 
 use crate::status::{BucketStatus, IndexStatus};
 
-/// The gRPC message of a bucket.
+/// Returns the gRPC message of a bucket.
 pub(crate) fn bucket(status: &BucketStatus) -> Bucket {
     Bucket {
         name: status.name.clone(),
@@ -15,7 +15,7 @@ pub(crate) fn bucket(status: &BucketStatus) -> Bucket {
     }
 }
 
-/// The gRPC message of an index.
+/// Returns the gRPC message of an index.
 pub(crate) fn index(status: &IndexStatus) -> Index {
     Index {
         name: status.name.clone(),

@@ -1,4 +1,4 @@
-//! Labels of metrics that several renderings use.
+//! Labels that several modules of metrics use.
 
 use std::sync::atomic::AtomicU64;
 

@@ -1,4 +1,4 @@
-//! The metrics of `/metrics`; `exposition` has their text formats.
+//! The metrics of `/metrics`. The module `exposition` contains their text formats.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,62 +15,62 @@ use proto::model::ids::NodeId;
 use proto::model::left_out::LeftOut;
 use proto::rpc::api::CoordinatorStatus;
 
-use super::exposition::Exposition;
+use super::exposition::MetricsFormat;
 use super::labels::{ByNode, ByNodeCounter, ByNodeGauge};
 use super::transactions;
 use crate::backend::Counters;
 use crate::process_figures::ProcessFigures;
 use crate::status::{ClusterStatus, ProcessStatus, Status, WorkStatus};
 
-/// The metrics of this process alone.
+/// The figures of this process alone, from which its metrics are made.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnFigures {
-    /// The metrics of the operating system.
+    /// The figures of the operating system about the process.
     pub process: ProcessFigures,
     /// The counters of the ports for users; `None` without such ports.
     pub counters: Option<Arc<Counters>>,
-    /// The number of scans by the name of the index.
+    /// The number of scans of each index, by the index's name.
     pub index_scans: BTreeMap<String, u64>,
-    /// The status of the coordinator member in this process.
+    /// The status of the coordinator in this process; `None` if there is none.
     pub coordinator: Option<CoordinatorStatus>,
-    /// The status of the indexer in this process.
+    /// The status of the indexer in this process; `None` if there is none.
     pub indexer: Option<indexer::Status>,
-    /// The status of the projector in this process.
+    /// The status of the projector in this process; `None` if there is none.
     pub projector: Option<projector::Status>,
-    /// The counts of the login policy; `None` without ports for users.
-    pub doors: Option<DoorFigures>,
+    /// The counts of the login policy; `None` if the process has no ports for users.
+    pub doors: Option<LoginFigures>,
 }
 
-/// The counts of a process's login policy.
+/// The counts of a process's login policy and limits of clients.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct DoorFigures {
-    /// The number of refusals by the setting of the limit.
+pub(crate) struct LoginFigures {
+    /// The number of refusals by each limit, with the name of its setting.
     pub refusals: Vec<(&'static str, u64)>,
     /// The number of failed log-ins.
     pub failed_logins: u64,
-    /// The seconds until the certificate of the ports expires; negative afterwards, `None` without
-    /// one.
+    /// The seconds until the certificate of the ports expires, negative if it has expired; `None`
+    /// without a certificate.
     pub certificate_seconds_left: Option<i64>,
 }
 
-/// Returns the status and the metrics of this process alone, as text.
+/// Returns the metrics of the cluster's status and of this process, as text.
 pub(crate) fn text(
-    form: Exposition,
+    form: MetricsFormat,
     status: &Status,
     own: Option<&OwnFigures>,
 ) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("sextant");
     register_status(&mut registry, status);
     if let Some(own) = own {
-        register_own(&mut registry, own);
+        register_process(&mut registry, own);
     }
     form.text(&registry)
 }
 
 /// Returns the metrics of a process without ports for users, as text.
-pub(crate) fn own_text(form: Exposition, own: &OwnFigures) -> Result<String, fmt::Error> {
+pub(crate) fn own_text(form: MetricsFormat, own: &OwnFigures) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("sextant");
-    register_own(&mut registry, own);
+    register_process(&mut registry, own);
     if let Some(status) = &own.coordinator {
         register_raft(&mut registry, status);
     }
@@ -85,12 +85,14 @@ pub(crate) fn own_text(form: Exposition, own: &OwnFigures) -> Result<String, fmt
     form.text(&registry)
 }
 
+/// Registers the metrics of the Raft group of a coordinator.
 fn register_raft(registry: &mut Registry, status: &CoordinatorStatus) {
-    gauge(registry, "raft_term", "Raft's term", status.term);
-    gauge(registry, "raft_committed", "Last committed log position", status.committed);
-    gauge(registry, "raft_applied", "Last applied log position", status.applied);
+    register_gauge(registry, "raft_term", "Raft's term", status.term);
+    register_gauge(registry, "raft_committed", "Last committed log position", status.committed);
+    register_gauge(registry, "raft_applied", "Last applied log position", status.applied);
 }
 
+/// Registers the metrics of the memory of indexers.
 fn register_memory(registry: &mut Registry, indexers: &[indexer::Status]) {
     let memory = ByNodeGauge::default();
     for indexer in indexers {
@@ -99,11 +101,12 @@ fn register_memory(registry: &mut Registry, indexers: &[indexer::Status]) {
     registry.register_with_unit("indexer_memory", "Memory of the slices", Unit::Bytes, memory);
 }
 
-fn register_own(registry: &mut Registry, own: &OwnFigures) {
+/// Registers the figures of this process alone.
+fn register_process(registry: &mut Registry, own: &OwnFigures) {
     let figures = &own.process;
     let mut known = |name: &str, help: &str, value: Option<u64>| {
         if let Some(value) = value {
-            gauge(registry, name, help, value);
+            register_gauge(registry, name, help, value);
         }
     };
     known("process_memory_bytes", "Memory of the process", figures.memory_bytes);
@@ -113,7 +116,7 @@ fn register_own(registry: &mut Registry, own: &OwnFigures) {
     known("disk_free_bytes", "Free bytes of the disk with the data", figures.disk_free_bytes);
     known("disk_size_bytes", "Size of the disk with the data", figures.disk_size_bytes);
     if let Some(doors) = &own.doors {
-        register_doors(registry, doors);
+        register_login(registry, doors);
     }
     let Some(counters) = &own.counters else { return };
     for (name, help, latency) in [
@@ -136,7 +139,8 @@ fn register_own(registry: &mut Registry, own: &OwnFigures) {
     registry.register("index_scans", "Scans of an index by this process", scans);
 }
 
-fn register_doors(registry: &mut Registry, doors: &DoorFigures) {
+/// Registers the counts of the login policy.
+fn register_login(registry: &mut Registry, doors: &LoginFigures) {
     let refused = Family::<ByLimit, Counter<u64, AtomicU64>>::default();
     for (limit, count) in &doors.refusals {
         refused.get_or_create(&ByLimit { limit }).inc_by(*count);
@@ -154,17 +158,19 @@ fn register_doors(registry: &mut Registry, doors: &DoorFigures) {
     }
 }
 
+/// The label of metrics with a value for each limit of clients.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByLimit {
     limit: &'static str,
 }
 
+/// The label of metrics with a value for each SQLSTATE.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct BySqlstate {
     sqlstate: &'static str,
 }
 
-/// Registers the status of the cluster and the work of the process.
+/// Registers the metrics of the cluster's status and of the process's work.
 fn register_status(registry: &mut Registry, status: &Status) {
     let Status { process, cluster } = status;
     register_work(registry, &process.work);
@@ -172,7 +178,7 @@ fn register_status(registry: &mut Registry, status: &Status) {
     transactions::register_late_commit(registry, &process.local_indexers);
     transactions::register(registry, &process.local_projectors);
     register_scans(registry, process, cluster);
-    gauge(registry, "catalog_cas", "Version of this router's catalog", cluster.cas);
+    register_gauge(registry, "catalog_cas", "Version of this router's catalog", cluster.cas);
     register_knowledge(registry, process);
     register_copies(registry, cluster);
     if let Some(status) = cluster.coordinator.status() {
@@ -182,28 +188,33 @@ fn register_status(registry: &mut Registry, status: &Status) {
     }
 }
 
+/// The labels of metrics with a value for each node and bucket.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByNodeAndBucket {
     node: u64,
     bucket: String,
 }
 
+/// The label of metrics with a value for each bucket.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByBucket {
     bucket: String,
 }
 
+/// The label of metrics with a value for each index.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByIndex {
     index: String,
 }
 
+/// The labels of metrics with a value for each index and reason.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByIndexAndReason {
     index: String,
     reason: &'static str,
 }
 
+/// Registers the counts of the work of this process.
 fn register_work(registry: &mut Registry, work: &WorkStatus) {
     let mut counter = |name: &str, help: &str, count: u64| {
         let counter: Counter<u64, AtomicU64> = Counter::default();
@@ -223,8 +234,8 @@ fn register_work(registry: &mut Registry, work: &WorkStatus) {
     counter("commands", "Replicated commands", work.commands);
 }
 
-/// Registers the metrics of admission: of nodes from their heartbeats, and more recent ones of this
-/// router and of the indexers in this process.
+/// Registers the metrics of running and waiting scans. Other nodes report them in their
+/// heartbeats; the values of this router and of the indexers in this process are more recent.
 fn register_scans(registry: &mut Registry, process: &ProcessStatus, cluster: &ClusterStatus) {
     let reported = cluster.nodes.iter().filter_map(|node| Some((node.node, node.scans?)));
     let mut scans: BTreeMap<NodeId, AdmissionStatus> = reported.collect();
@@ -233,6 +244,7 @@ fn register_scans(registry: &mut Registry, process: &ProcessStatus, cluster: &Cl
     register_admission(registry, scans);
 }
 
+/// Registers the metrics of the scans of each node: running, waiting, admitted and refused ones.
 fn register_admission(registry: &mut Registry, scans: BTreeMap<NodeId, AdmissionStatus>) {
     let (running, waiting, bytes): (ByNodeGauge, ByNodeGauge, ByNodeGauge) = Default::default();
     let (admitted, refused): (ByNodeCounter, ByNodeCounter) = Default::default();
@@ -251,13 +263,14 @@ fn register_admission(registry: &mut Registry, scans: BTreeMap<NodeId, Admission
     registry.register("scans_refused", "Scans refused as too many or too large", refused);
 }
 
-fn gauge(registry: &mut Registry, name: &str, help: &str, value: u64) {
+/// Registers a gauge with one value.
+fn register_gauge(registry: &mut Registry, name: &str, help: &str, value: u64) {
     let gauge: Gauge = Gauge::default();
     gauge.set(value as i64);
     registry.register(name, help, gauge);
 }
 
-/// Registers the age and the origin of the router's catalog.
+/// Registers the metrics of the router's catalog: its age, and whether it comes from the disk.
 fn register_knowledge(registry: &mut Registry, process: &ProcessStatus) {
     if let Some(age_ms) = process.catalog_age_ms {
         let age = Gauge::<f64, AtomicU64>::default();
@@ -267,10 +280,10 @@ fn register_knowledge(registry: &mut Registry, process: &ProcessStatus) {
     }
     let help = "1 while the catalog of this router comes from its disk";
     let is_from_disk = u64::from(process.catalog_is_from_disk);
-    gauge(registry, "router_catalog_from_disk", help, is_from_disk);
+    register_gauge(registry, "router_catalog_from_disk", help, is_from_disk);
 }
 
-/// Registers the copies of embedded buckets.
+/// Registers the metrics of the copies of embedded buckets.
 fn register_copies(registry: &mut Registry, cluster: &ClusterStatus) {
     let in_sync = Family::<ByBucket, Gauge>::default();
     let wanted = Family::<ByBucket, Gauge>::default();
@@ -287,8 +300,8 @@ fn register_copies(registry: &mut Registry, cluster: &ClusterStatus) {
     registry.register("bucket_copies_wanted", "Copies that a bucket should have", wanted);
 }
 
-/// Registers how long commits over several buckets have held back the epochs of each bucket, and
-/// how often slow indexers have.
+/// Registers two metrics of each bucket: how long its epochs have waited for commits over several
+/// buckets, and how many epochs did not wait for slow indexers.
 fn register_holds(registry: &mut Registry, cluster: &ClusterStatus) {
     let held = Family::<ByBucket, Gauge<f64, AtomicU64>>::default();
     let past_slow = Family::<ByBucket, Counter<u64, AtomicU64>>::default();
@@ -308,7 +321,7 @@ fn register_holds(registry: &mut Registry, cluster: &ClusterStatus) {
     registry.register("bucket_epochs_past_slow_indexers", help, past_slow);
 }
 
-/// Registers the metrics that nodes report to the coordinator.
+/// Registers metrics from the reports that nodes send to the coordinator.
 fn register_reports(registry: &mut Registry, cluster: &ClusterStatus) {
     let silent = ByNodeGauge::default();
     let applied = Family::<ByNodeAndBucket, Gauge>::default();

@@ -1,4 +1,4 @@
-//! The forms in which users get the status, except JSON, which is the serialized value.
+//! The outputs of the status for users, except JSON, which is the serialized value.
 
 pub(crate) mod exposition;
 pub(crate) mod grpc;

@@ -1,4 +1,4 @@
-//! The tables of `SHOW`. The name of a column is the name of the field in JSON.
+//! The tables of `SHOW`. A column has the same name as the field in JSON.
 
 use proto::expr::ColumnType;
 use proto::model::ids::{Epoch, NodeId};
@@ -116,24 +116,28 @@ const HOLDS: &[Column<HoldStatus>] = &[
     ("note", Text, |hold| text(&hold.note)),
 ];
 
+/// Returns the number of a node as a value.
 fn id(node: NodeId) -> Datum {
     Datum::int(node.0 as i64)
 }
 
+/// Returns a number as a value; NULL for `None`.
 fn int(value: Option<u64>) -> Datum {
     value.map_or(Datum::NULL, |value| Datum::int(value as i64))
 }
 
+/// Returns an epoch as a value; NULL for `None`.
 fn epoch(value: Option<Epoch>) -> Datum {
     int(value.map(|epoch| epoch.0))
 }
 
+/// Returns a text as a value; NULL for `None`.
 fn text(value: &Option<String>) -> Datum {
     value.as_deref().map_or(Datum::NULL, Datum::text)
 }
 
-/// Returns the projectors of a bucket as text, with the number of vbuckets of each if there are
-/// several.
+/// Returns the projectors of a bucket as text. If there are several, the text has the number of
+/// vbuckets of each.
 fn projectors(shares: &[ProjectorShare]) -> String {
     match shares {
         [one] => one.node.to_string(),
@@ -144,11 +148,12 @@ fn projectors(shares: &[ProjectorShare]) -> String {
     }
 }
 
+/// Returns the numbers of nodes as text, separated by commas.
 fn numbers(nodes: &[NodeId]) -> String {
     nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the columns of a table; `None` if the SHOW is not about the status.
+/// Returns the columns of a table. Returns `None` if the SHOW is not about the status.
 pub(crate) fn columns(what: &Show) -> Option<Vec<ColumnInfo>> {
     match what {
         Show::Buckets => Some(named(BUCKETS)),
@@ -169,6 +174,7 @@ pub(crate) fn columns(what: &Show) -> Option<Vec<ColumnInfo>> {
     }
 }
 
+/// Returns the names and types of columns.
 fn named<R>(columns: &[Column<R>]) -> Vec<ColumnInfo> {
     let info = |(name, column_type, _): &Column<R>| ColumnInfo {
         name: (*name).to_owned(),
@@ -177,7 +183,7 @@ fn named<R>(columns: &[Column<R>]) -> Vec<ColumnInfo> {
     columns.iter().map(info).collect()
 }
 
-/// Returns the rows of a table; none if the SHOW is not about the status.
+/// Returns the rows of a table. Returns no rows if the SHOW is not about the status.
 pub(crate) fn rows(what: &Show, status: &ClusterStatus) -> Vec<Vec<Datum>> {
     match what {
         Show::Buckets => values(BUCKETS, &status.buckets),
@@ -198,6 +204,7 @@ pub(crate) fn rows(what: &Show, status: &ClusterStatus) -> Vec<Vec<Datum>> {
     }
 }
 
+/// Returns the values of the columns in each row.
 fn values<R>(columns: &[Column<R>], rows: &[R]) -> Vec<Vec<Datum>> {
     rows.iter().map(|row| columns.iter().map(|(_, _, value)| value(row)).collect()).collect()
 }

@@ -1,4 +1,5 @@
-//! The metrics of transactions: of projectors, and of the late-commit stores of indexers.
+//! The metrics of transactions: those of projectors, and those of the late-commit stores of
+//! indexers.
 
 use std::sync::atomic::AtomicU64;
 
@@ -10,6 +11,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::labels::{ByNode, ByNodeCounter, ByNodeGauge};
 
+/// The labels of metrics with a value for each node and reason.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByNodeAndReason {
     node: u64,

@@ -63,7 +63,9 @@ impl Indexer {
         let Some(mark) = self.applied.clone() else { return };
         for (index, build) in &mut self.builds {
             let lost = |(cut, _): &(Cut, _)| {
-                self.history.as_ref().is_some_and(|logs| policy::is_lost(logs, cut, &build.joined))
+                self.history
+                    .as_ref()
+                    .is_some_and(|logs| policy::is_snapshot_unusable(logs, cut, &build.joined))
             };
             if build.snapshot.as_ref().is_some_and(lost) {
                 build.snapshot = None;

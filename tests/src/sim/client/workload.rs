@@ -359,7 +359,7 @@ impl Workload {
             Asked::Create { lenient } => create_command(session.bucket.id, index, lenient).into(),
             Asked::Drop { .. } => {
                 let index = find_index(&session.backend, index.name).await?;
-                Proposal::from(DropIndex { index: index.id }).made_from([&*index])
+                Proposal::from(DropIndex { index: index.id }).expecting_unchanged([&*index])
             }
         };
         let request = proposal.with_request(request);

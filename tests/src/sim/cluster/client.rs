@@ -16,7 +16,7 @@ use router::Router;
 use sextant::access::{AccessProvider, AuditedAccess};
 use sextant::audit::Attempt;
 use sextant::backend::{ClusterBackend, Counters};
-use sextant::flow::{ClientLimits, Flow};
+use sextant::flow::{ClientCapacity, ClientLimits};
 use sextant::principal::Principal;
 use sextant::wire::{PeerDirectory, Peers};
 
@@ -47,7 +47,7 @@ pub struct ClientBackend {
 impl ClientBackend {
     fn new(cluster: ClusterBackend) -> Self {
         let cluster = Arc::new(cluster);
-        let authorization = cluster.authorization(&Flow::new(ClientLimits::default()));
+        let authorization = cluster.authorization(&ClientCapacity::new(ClientLimits::default()));
         let access = authorization.access_of(Principal::Trusted);
         Self { cluster, access: Arc::new(access.audited(&Attempt::default())) }
     }

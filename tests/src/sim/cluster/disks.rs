@@ -35,7 +35,7 @@ pub fn flip(host: &Host, random: &mut fastrand::Rng) -> bool {
 pub fn flip_found(host: &Host, random: &mut fastrand::Rng) -> bool {
     // Looks at the files are operations, which may be those of an armed fault.
     let aside = SimFs::new(0);
-    aside.put_back(&host.fs.copy());
+    aside.restore_disk(&host.fs.copy());
     (0..TRIED_BITS).any(|_| {
         let chosen = choose_bit(host, &aside, random);
         chosen.is_some_and(|(file, bit)| {
@@ -68,7 +68,7 @@ fn choose_bit(host: &Host, fs: &SimFs, random: &mut fastrand::Rng) -> Option<(Pa
 fn is_vouched_for(host: &Host, file: &Path, bit: u64) -> bool {
     let copy = host.fs.copy();
     let aside = SimFs::new(0);
-    aside.put_back(&copy);
+    aside.restore_disk(&copy);
     let is_durable = copy.len_of(file).is_some_and(|bytes| bit / 8 < bytes);
     is_durable && aside.flip_bit(file, bit).is_ok() && {
         let is_segment = file.extension().is_some_and(|extension| extension == "log");
@@ -90,7 +90,7 @@ pub fn verify(role: Role, fs: &SimFs) -> Report {
 /// directory must name its file: as damaged, as a torn tail, or as a file that the next start
 /// removes. Scans judge the effects of a bit that was read.
 pub fn judge_flipped(host: &Host, summary: &Shared) {
-    let flipped = host.fs.flipped();
+    let flipped = host.fs.flipped_bits();
     if flipped.is_empty() {
         return;
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use futures::future::BoxFuture;
 use projector::testing::DocumentStore;
 use projector::{DiskStore, RecoveredBucket, RecoveryOutcome};
-use proto::env::sim::{FlippedBit, InlineSpawner, Interleaving, Processes, SimClock, SimFs};
+use proto::env::sim::{FlippedBit, InlineSpawner, Interleaving, ProcessSpawners, SimClock, SimFs};
 use proto::env::{Clock, Env, real::SeededRandom};
 use proto::model::ids::{BucketId, NodeId};
 use proto::model::node::{NodeInfo, Role};
@@ -113,7 +113,7 @@ pub struct Host {
     /// True if the change logs of a projector are so short that it purges them.
     has_short_logs: bool,
     /// The interleaving of the host's blocking work; `None` without it.
-    interleaved: Option<Processes>,
+    interleaved: Option<ProcessSpawners>,
     /// The clock of the host.
     pub clock: Arc<SimClock>,
     /// True if the host's disk is broken, which excuses an error at the start.
@@ -246,7 +246,8 @@ impl Hosts {
 
     /// Returns the hosts with interleaved blocking work of all processes.
     pub fn interleaved(mut self, interleaving: &Interleaving) -> Self {
-        let interleaved = |host: &mut Host| host.interleaved = Some(interleaving.processes());
+        let interleaved =
+            |host: &mut Host| host.interleaved = Some(interleaving.process_spawners());
         self.all.values_mut().for_each(interleaved);
         self
     }
@@ -321,21 +322,21 @@ impl Host {
     /// True if a bit of the host's disk was flipped.
     pub fn has_flipped_bits(&self) -> bool {
         let is_there = |bit: &FlippedBit| matches!(bit, FlippedBit::Stays { .. });
-        self.fs.flipped().iter().any(is_there)
+        self.fs.flipped_bits().iter().any(is_there)
     }
 
     /// True if a file, or a file in a directory, has a flipped bit and belongs to a damaged bucket
     /// that the projector keeps. The damage of a log is reported for its directory.
     pub fn keeps_flipped(&self, file: &Path) -> bool {
         let is_it = |bit: &FlippedBit| matches!(bit, FlippedBit::Stays { path, .. } if path.starts_with(file));
-        self.documents.keeps_damaged() && self.fs.flipped().iter().any(is_it)
+        self.documents.keeps_damaged() && self.fs.flipped_bits().iter().any(is_it)
     }
 
     /// Returns the buckets that the next start of a projector would find damaged, optionally with
     /// one more flipped bit.
     pub fn damaged_buckets(&self, flipped: Option<(&Path, u64)>) -> BTreeSet<BucketId> {
         let aside = SimFs::new(0);
-        aside.put_back(&self.fs.copy());
+        aside.restore_disk(&self.fs.copy());
         if flipped.is_some_and(|(file, bit)| aside.flip_bit(file, bit).is_err()) {
             return BTreeSet::new();
         }
@@ -349,7 +350,7 @@ impl Host {
     pub fn accept_loss(&self) -> bool {
         self.fs.restart();
         // Armed faults must not hit the command.
-        self.fs.forget_faults();
+        self.fs.disarm_faults();
         let env = env(0, Arc::clone(&self.clock), self.fs.clone());
         let options = documents::options(self.seed);
         match projector::recover_source(&env, Path::new(DATA), &options, &[]) {
@@ -419,7 +420,7 @@ impl Host {
                 let service = Arc::new(service);
                 peers.add_projector(id, service.projector());
                 let ended = Arc::clone(&service);
-                stopped = Box::pin(async move { ended.stopped().await });
+                stopped = Box::pin(async move { ended.wait_until_failed().await });
                 Box::new((service, purging))
             }
             Role::Indexer => {

@@ -80,7 +80,7 @@ impl Contents {
         match change {
             Change::Commit { mutations, record, commits } => {
                 self.replace_record(record.as_ref());
-                commits.iter().for_each(|event| self.record.commits.add(event));
+                commits.iter().for_each(|event| self.record.commits.apply_event(event));
                 mutations.iter().try_for_each(|mutation| self.append(mutation))
             }
             Change::Record(record) => {
@@ -89,7 +89,9 @@ impl Contents {
             }
             Change::Rewind { record, to } => {
                 self.replace_record(Some(record));
-                to.iter().for_each(|(vbucket, to)| self.record.commits.go_back(*vbucket, *to));
+                to.iter().for_each(|(vbucket, to)| {
+                    self.record.commits.remove_lost_commits(*vbucket, *to)
+                });
                 to.iter().try_for_each(|(vbucket, to)| self.rewind(*vbucket, *to))
             }
             Change::Purge(to) => {
@@ -113,7 +115,7 @@ impl Contents {
             }
             Change::Remove { record, vbucket } => {
                 self.replace_record(Some(record));
-                self.record.commits.go_back(*vbucket, Seqno(0));
+                self.record.commits.remove_lost_commits(*vbucket, Seqno(0));
                 self.remove(*vbucket);
                 Ok(())
             }

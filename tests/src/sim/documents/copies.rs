@@ -49,7 +49,7 @@ impl Copies {
             let pushed = changed.iter().filter(|at| at.is_pushed);
             pushed.for_each(|at| producer.lose_taken(at.vbucket, at.kept));
         }
-        host.fs.put_back(disk);
+        host.fs.restore_disk(disk);
         host.documents.go_back(known);
         true
     }

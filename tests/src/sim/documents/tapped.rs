@@ -95,16 +95,16 @@ impl DocumentStore for TappedStore {
         self.store.damaged()
     }
 
-    fn make_anew(&self, record: &BucketRecord, files: DamagedFiles) -> Result<()> {
+    fn recreate_empty(&self, record: &BucketRecord, files: DamagedFiles) -> Result<()> {
         let change = Change::Anew(record.clone());
         if files == DamagedFiles::Kept {
             self.mirror.keep_damaged();
         }
-        self.change_bucket(record.info.id, change, |store| store.make_anew(record, files))
+        self.change_bucket(record.info.id, change, |store| store.recreate_empty(record, files))
     }
 
-    fn replaced(&self) -> Result<BTreeSet<BucketId>> {
-        self.store.replaced()
+    fn recreated(&self) -> Result<BTreeSet<BucketId>> {
+        self.store.recreated()
     }
 
     fn remove_replaced(&self, bucket: BucketId) -> Result<()> {
@@ -163,8 +163,8 @@ impl DocumentStore for TappedStore {
         self.change_bucket(bucket, Change::Purge(to.to_vec()), |store| store.purge(bucket, to))
     }
 
-    fn purge_to_hold(&self, bucket: BucketId, bytes: u64) -> Result<Vec<(VbucketId, Seqno)>> {
-        self.store.purge_to_hold(bucket, bytes)
+    fn points_to_shrink_to(&self, bucket: BucketId, bytes: u64) -> Result<Vec<(VbucketId, Seqno)>> {
+        self.store.points_to_shrink_to(bucket, bytes)
     }
 
     fn log(&self, bucket: BucketId, batch: &Arc<Batch>) -> Result<ShowBatch> {

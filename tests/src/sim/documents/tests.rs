@@ -97,7 +97,7 @@ fn a_lost_mutation_is_named() {
     store.commit(BUCKET, batch(3..5)).expect("committed");
     world.fs.crash();
     drop(store);
-    world.fs.put_back(&older);
+    world.fs.restore_disk(&older);
     world.fs.restart();
     drop(world.open());
     let found = world.mirror.take_violations();
@@ -167,7 +167,7 @@ fn an_older_copy_is_another_history() {
     store.commit(BUCKET, batch(3..6)).expect("committed");
     world.fs.crash();
     drop(store);
-    world.fs.put_back(&copy);
+    world.fs.restore_disk(&copy);
     assert_eq!(world.mirror.lost_since(&known), [(BUCKET, VBUCKET, Seqno(2))]);
     world.mirror.go_back(&known);
     assert_eq!(world.mirror.lost_since(&known), []);

@@ -63,13 +63,13 @@ impl Faults {
                 }
                 Broken::FullDisk(name) => hosts.all[&name].fs.set_capacity(u64::MAX),
                 Broken::FailedIo(name) if self.continues_after_fault(&name) => {
-                    hosts.all[&name].fs.forget_faults();
+                    hosts.all[&name].fs.disarm_faults();
                     let more = Duration::from_millis(self.after_failed_io.u64(..WORN_MS_MAX));
                     self.broken.push((Broken::Worn(name), self.until.min(now + more)));
                 }
                 Broken::CrashInIo(name) | Broken::FailedIo(name) | Broken::Worn(name) => {
                     // Armed faults must not hit the next process.
-                    hosts.all[&name].fs.forget_faults();
+                    hosts.all[&name].fs.disarm_faults();
                     if !self.is_down(&name) {
                         self.crash(&name, now + RESTART, sim, hosts);
                     }
@@ -99,7 +99,7 @@ impl Faults {
                     let host = &hosts.all[&name];
                     host.fs.restart();
                     // Armed faults must not hit the check.
-                    host.fs.forget_faults();
+                    host.fs.disarm_faults();
                     judge_flipped(host, summary);
                     match is_projector(&name) {
                         true if self.leaves_damage(&name, now, hosts) => {}

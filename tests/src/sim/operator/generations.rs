@@ -40,7 +40,7 @@ pub(in crate::sim) async fn run(seed: u64, session: Session, summary: Shared) {
         let Some(info) = session.router.catalog().index(index.name).cloned() else { continue };
         let spec = IndexSpec { slices: random.u16(1..6), ..(*info.spec).clone() };
         let command = BuildGeneration { index: info.id, spec: Box::new(spec) };
-        let proposal = Proposal::from(command).made_from([&*info]);
+        let proposal = Proposal::from(command).expecting_unchanged([&*info]);
         let begun = timeout(STATEMENT, session.backend.command(proposal)).await;
         let Ok(Ok(Outcome::Generation(id))) = begun else { continue };
         let decided = |catalog: &Catalog| !is_built(catalog, id);
@@ -55,8 +55,8 @@ pub(in crate::sim) async fn run(seed: u64, session: Session, summary: Shared) {
 /// True while a generation may still become the serving one.
 fn is_built(catalog: &Catalog, id: LocalIndexId) -> bool {
     match catalog.local_index(id) {
-        Some(info) => !info.state.is_read(),
-        None => !catalog.is_gone(id),
+        Some(info) => !info.state.is_readable(),
+        None => !catalog.is_generation_dropped(id),
     }
 }
 

@@ -104,7 +104,10 @@ impl Workload {
         views: &mut Views,
     ) -> bool {
         if running.steps_left == 0 {
-            if !running.is_failed && self.random.u8(..5) > 0 && running.changes.own().is_some() {
+            if !running.is_failed
+                && self.random.u8(..5) > 0
+                && running.changes.own_changes().is_some()
+            {
                 let written = views.beside(self.commit(session, running)).await;
                 session.note_writes(written.as_slice());
             }

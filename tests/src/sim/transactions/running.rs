@@ -8,7 +8,7 @@ use proto::Result;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, WritePosition};
 use proto::model::ids::{BucketId, Epoch, TransactionPlace};
-use proto::rpc::scan::OwnView;
+use proto::rpc::scan::UncommittedView;
 use serde_json::Value;
 use sextant::access::{BucketTransaction, EpochPin};
 
@@ -16,7 +16,7 @@ use sextant::access::{BucketTransaction, EpochPin};
 #[derive(Clone, Default)]
 pub(in crate::sim) struct Own {
     /// The view of the scan; `None` without changes.
-    pub view: Option<OwnView>,
+    pub view: Option<UncommittedView>,
     /// The last change of each document up to the place.
     pub changes: BTreeMap<String, Option<String>>,
     /// The positions that the transaction's epoch must cover.
@@ -147,7 +147,7 @@ impl Running {
     }
 
     pub fn place(&self) -> TransactionPlace {
-        self.changes.own().map(|own| own.place).unwrap_or_default()
+        self.changes.own_changes().map(|own| own.place).unwrap_or_default()
     }
 
     /// Returns the mark of the next document.
@@ -178,7 +178,7 @@ impl Running {
         self.views.push((self.place(), Arc::clone(&fate)));
         let changes = self.left.iter().map(|left| (left.id.clone(), left.document.clone()));
         let at_least = self.snapshot.as_ref().and_then(|seen| seen.at_least.clone());
-        Own { view: self.changes.own(), changes: changes.collect(), at_least, fate }
+        Own { view: self.changes.own_changes(), changes: changes.collect(), at_least, fate }
     }
 
     /// Sets a savepoint.

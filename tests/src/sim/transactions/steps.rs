@@ -131,7 +131,7 @@ impl Workload {
             TransactionPlace(0) => {
                 running.changes = session.begin_transaction(None);
             }
-            _ => running.changes.back_to(place).await?,
+            _ => running.changes.rollback_to(place).await?,
         }
         self.count(|summary| summary.savepoint_rollbacks += 1);
         Ok(())

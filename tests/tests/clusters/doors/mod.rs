@@ -22,8 +22,8 @@ use proto::model::users::{Grants, Privilege, User, UserLimits, Users};
 use sextant::access::{Access, AccessProvider, Authorization};
 use sextant::auth::newest_users::NewestUsers;
 use sextant::backend::ClusterBackend;
-use sextant::flow::{ClientLimits, Flow};
-use sextant::limited::{ConnectionsMax, PortProtocol, limited};
+use sextant::flow::{ClientCapacity, ClientLimits};
+use sextant::limited::{ConnectionsMax, PortProtocol, limited_connections};
 use sextant::pg::{PgConfig, PgServer};
 use sextant::principal::{Principal, Proof};
 use tests::harness::{TestCluster, sql};
@@ -54,7 +54,7 @@ struct Role {
 impl Role {
     /// Returns the SQLSTATE of the refusal of a request with this need; `None` if it is allowed.
     fn refusal(&self, need: Need) -> Option<&'static str> {
-        let own = self.grants.on(self.bucket);
+        let own = self.grants.on_bucket(self.bucket);
         match need {
             Need::Own => None,
             Need::On(privileges) if privileges.iter().any(|each| own.allow(*each)) => None,
@@ -102,7 +102,7 @@ impl Doors {
         let backend = ClusterBackend::new(router, directory, env.clone(), Arc::default());
         let known = Arc::new(NewestUsers::default());
         let backend = Arc::new(backend.with_users(Arc::clone(&known)));
-        let flow = Flow::new(ClientLimits::default());
+        let flow = ClientCapacity::new(ClientLimits::default());
         let authorization = Arc::new(backend.authorization(&flow));
         let doors = Self { cluster, known, authorization, env, names: Mutex::default() };
         let operator = doors.client(&Principal::Trusted).await;
@@ -127,8 +127,8 @@ impl Doors {
 
     /// Creates a user, or changes the grants of one.
     fn user(&self, name: &str, grants: Grants) -> Principal {
-        let mut users = Users::clone(&self.known.now());
-        let id = users.named(name).map_or_else(|| self.next(), |user| user.id);
+        let mut users = Users::clone(&self.known.current());
+        let id = users.find_by_name(name).map_or_else(|| self.next(), |user| user.id);
         let user = User {
             id,
             name: name.to_owned(),
@@ -147,7 +147,7 @@ impl Doors {
     }
 
     fn drop_user(&self, name: &str) {
-        let mut users = Users::clone(&self.known.now());
+        let mut users = Users::clone(&self.known.current());
         users.by_name.remove(name);
         users.cas += 1;
         self.known.learn(Arc::new(users));
@@ -206,7 +206,7 @@ impl Doors {
         let access = self.access_of(principal);
         let services = sextant::grpc::services(access, &self.trust(), self.env.clone());
         let limit = ConnectionsMax::default().of_grpc();
-        let incoming = limited(listener, PortProtocol::Grpc, limit, &self.env);
+        let incoming = limited_connections(listener, PortProtocol::Grpc, limit, &self.env);
         tokio::spawn(services.serve_with_incoming(incoming));
         address
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto::model::users::Privilege::Monitor;
 use sextant::backend::Counters;
 use sextant::http::{StatusSources, routes, serve};
-use sextant::limited::{ConnectionsMax, PortProtocol, limited};
+use sextant::limited::{ConnectionsMax, PortProtocol, limited_connections};
 use sextant::process_figures::OwnProcess;
 use tests::harness::http_get;
 use tokio::net::TcpListener;
@@ -46,7 +46,7 @@ impl Doors {
             process: OwnProcess { data: None },
         };
         let limit = ConnectionsMax::default().of_http();
-        let connections = limited(listener, PortProtocol::Http, limit, &self.env);
+        let connections = limited_connections(listener, PortProtocol::Http, limit, &self.env);
         tokio::spawn(serve(connections, routes(observed), self.trust(), self.env.clone()));
         address
     }

@@ -1,4 +1,4 @@
-//! The places of a generation whose slices derive from those of the serving one.
+//! The placement of a generation whose slices are made from those of the serving one.
 
 use proto::model::ids::{BucketId, NodeId};
 use proto::model::index::{IndexInfo, IndexSpec};
@@ -6,9 +6,10 @@ use proto::model::range_split::DerivedSlice;
 
 use crate::state::context::StateContext;
 
-/// Returns the placement of a generation that derives from the serving one: each slice is placed
-/// with its parent slice, so that the nodes can build it from their own data. `None` if the
-/// generation does not derive, or if one of these nodes may not receive slices.
+/// Returns the placement of a generation whose slices can be made from those of the serving one.
+/// Each slice is placed with its parent slice, so that the nodes can build it from their own
+/// data. Returns `None` if the slices cannot be made so, or if one of these nodes may not receive
+/// slices.
 pub(super) fn derived_placement(
     state: &StateContext,
     info: &IndexInfo,

@@ -1,6 +1,7 @@
-//! Indexes that grow automatically. The leader finds indexes whose slices are too large
-//! (`leader/generations/growth.rs`, `splits.rs`); each gets a new generation with more slices, as
-//! `ALTER INDEX … SET (slices = n)` would begin it, or with one slice split in place.
+//! Applies the automatic growth of indexes. The leader finds indexes whose slices are too large
+//! (`leader/generations/growth.rs`, `splits.rs`). Each gets a new generation: either one with
+//! more slices, as `ALTER INDEX … SET (slices = n)` would begin it, or one in which a slice is
+//! split in place.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ impl Apply for GrowIndex {
     /// leader's decision.
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let slices = self.slices;
-        let Some(info) = growing(state, self.from) else { return nothing() };
+        let Some(info) = growing_index(state, self.from) else { return nothing() };
         let divides = matches!(info.spec.partition, PartitionBy::Range(_));
         if divides || slices <= info.spec.slices || slices > SLICES_MAX {
             return nothing();
@@ -33,11 +34,11 @@ impl Apply for GrowIndex {
 }
 
 impl Apply for SplitSlice {
-    /// Begins a generation in which a slice is split in place, on the nodes that have it. Elsewhere
-    /// all slices would be rebuilt from the source, which costs more than the split is worth. So
-    /// nothing happens while one of these nodes may not receive slices.
+    /// Begins a generation in which a slice is split in place, on the nodes that have the slice.
+    /// Changes nothing while one of these nodes may not receive slices: on other nodes, all
+    /// slices would be rebuilt from the source, which costs more than the split is worth.
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
-        let Some(info) = growing(state, self.from) else { return nothing() };
+        let Some(info) = growing_index(state, self.from) else { return nothing() };
         let Some(spec) = info.spec.with_split(self.slice, &self.at) else { return nothing() };
         check_split(&spec)?;
         if derived_placement(state, &info, (&spec, info.bucket), &decided.silent).is_none() {
@@ -48,13 +49,13 @@ impl Apply for SplitSlice {
     }
 }
 
-/// Returns an index that grows automatically; `None` if it has changed since the leader's decision.
-fn growing(state: &StateContext, from: LocalIndexId) -> Option<Arc<IndexInfo>> {
+/// Returns the index whose growth the leader has decided; `None` if the index has changed since.
+fn growing_index(state: &StateContext, from: LocalIndexId) -> Option<Arc<IndexInfo>> {
     let grows = state.indexes.slice_bytes_max().contains_key(&from.index);
     state.indexes.get(from.index).filter(|_| grows && state.can_grow(from)).cloned()
 }
 
-/// Checks the slice size from which an index grows.
+/// Checks the slice size from which an index should grow automatically.
 pub(in crate::state::indexes) fn check_slice_bytes_max(spec: &IndexSpec, bytes: u64) -> Result<()> {
     if bytes != 0 && bytes < SLICE_BYTES_MAX_LEAST {
         let what = format!(

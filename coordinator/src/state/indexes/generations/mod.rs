@@ -1,23 +1,28 @@
 //! The generations of indexes.
 //!
-//! A generation is one complete set of slices, built for one definition. To nodes each is an index of its own: it has its place, its
-//! build, its moves and its files. The name of an index means one of them: the one that serves, or the first one during its
-//! build. Others are beside it:
+//! A generation is one complete set of slices, built for one definition. Nodes treat each
+//! generation as a separate index, with its own placement, build, moves and files. The name of an
+//! index refers to one of them (the *named* one): the generation that serves, or the first one
+//! during its build. An index may have further generations:
 //!
-//! - at most one for each index that is newer and being built. When it is complete, one command puts it in the place of the serving
-//!   generation. A cancelled one is dropped without any effect on the serving one. An index whose first generation is not complete gets a
-//!   newer one only over the next version of its data set. The first build continues beside it until the switch, and is then abandoned:
-//!   over a version that has lost a partition for good it would wait for ever.
-//! - retired generations, which were replaced. They still receive mutations, and answer the scans, transactions and tokens that began on
-//!   them, until the leader finds that they have no reader any more (`leader/generations/retired.rs`). There is no way back from a newer
+//! - at most one that is newer and being built. When it is complete, one command puts it in the
+//!   place of the serving generation. A cancelled one is dropped without any effect on the
+//!   serving one. An index whose first generation is not complete gets a newer one only over the
+//!   next version of its data set. The first build continues at the same time until the switch,
+//!   and is then abandoned: over a version that has lost a partition for good it would wait for
+//!   ever.
+//! - retired generations, which were replaced. They still receive mutations, and answer the
+//!   scans, transactions and tokens that began on them, until the leader finds that they have no
+//!   reader any more (`leader/generations/retired.rs`). There is no way back from a newer
 //!   generation to an older one.
 //!
-//! The generations of an index may be over different buckets: the versions of a data set. The switch to a version is the switch of all its
-//! generations in one command (`versions`).
+//! The generations of an index may be over different buckets: the versions of a data set. The
+//! switch to a version is the switch of all its generations in one command (`versions`).
 //!
-//! Numbers of generations only grow, and are not reused: a node that has files of one that the catalog does not list drops them when the
-//! catalog has a newer one (`Catalog::is_gone`). A change of the set of generations is a change of the record that the name means, so
-//! that nodes can tell an older catalog by the revision of that record.
+//! Numbers of generations only grow, and are not reused. If a node has files of a generation that
+//! the catalog does not list, it drops them when the catalog has a newer one
+//! (`Catalog::is_gone`). A change of the set of generations also changes the record of the named
+//! generation, so that nodes can tell an older catalog by the revision of that record.
 
 pub mod derived;
 pub mod growth;
@@ -31,7 +36,7 @@ use proto::model::index::{GENERATIONS_MAX, IndexInfo, IndexSpec, IndexState};
 use proto::model::topology::IndexTopology;
 use proto::plant::{self, Plant};
 use proto::rpc::command::{
-    BuildGeneration, CancelBuild, DropGeneration, IndexReady, Outcome, Room,
+    BuildGeneration, CancelBuild, DropGeneration, IndexReady, Outcome, StateUsage,
 };
 use proto::{Error, ErrorCode, Result};
 
@@ -51,7 +56,7 @@ impl Apply for BuildGeneration {
     }
 }
 
-/// Begins a generation over the bucket of the named one.
+/// Begins a generation of an index over the bucket of its named generation.
 fn begin(
     state: &mut StateContext,
     info: &IndexInfo,
@@ -64,17 +69,18 @@ fn begin(
     Ok((Outcome::Generation(id), changed_if(true)))
 }
 
-/// Returns the next generation of an index, over a bucket; an error if there is no room for it.
+/// Returns the next generation of an index, over a bucket. Returns an error if that would exceed
+/// a limit of the state.
 pub(in crate::state) fn new_generation(
     state: &StateContext,
     info: &IndexInfo,
     (spec, bucket): (&IndexSpec, BucketId),
     (unique, silent): (UniqueId, &[NodeId]),
 ) -> Result<IndexInfo> {
-    let room = state.check_room(Room::of_index(spec));
+    let room = state.check_free_capacity(StateUsage::of_index(spec));
     room.map_err(|error| error.context(format!("index \"{}\"", spec.name)))?;
     let newest = state.newest_generation(info.id).unwrap_or(info.generation);
-    let generation = unique.generation_behind(newest).ok_or_else(|| {
+    let generation = unique.generation_after(newest).ok_or_else(|| {
         Error::new(
             ErrorCode::OverLimit,
             format!("index \"{}\" has no number left for another generation", spec.name),
@@ -83,7 +89,7 @@ pub(in crate::state) fn new_generation(
     })?;
     let placement = match derived_placement(state, info, (spec, bucket), silent) {
         Some(placement) => placement,
-        None => planner::place(spec.slices, spec.replicas, &state.indexer_loads(silent))?,
+        None => planner::place_slices(spec.slices, spec.replicas, &state.indexer_loads(silent))?,
     };
     Ok(IndexInfo {
         bucket,
@@ -99,7 +105,8 @@ pub(in crate::state) fn new_generation(
     })
 }
 
-/// Checks that the definition of an index may change, and returns the named generation.
+/// Checks that the definition of an index may change, and returns the generation that its name
+/// refers to.
 fn check_change(state: &StateContext, index: IndexId, spec: &IndexSpec) -> Result<Arc<IndexInfo>> {
     let info = state.index_of_command(index)?;
     let name = &info.spec.name;
@@ -130,7 +137,8 @@ pub(super) fn check_not_built(state: &StateContext, info: &IndexInfo) -> Result<
 }
 
 impl Apply for IndexReady {
-    /// Makes a generation serve whose slices can all be read, and retires the previous one.
+    /// Makes a generation whose slices can all be read the serving one, and retires the previous
+    /// one.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let id = LocalIndexId { index: self.index, generation: self.generation };
         // The generation may have been cancelled, dropped or made ready since the leader looked.
@@ -155,7 +163,7 @@ impl Apply for IndexReady {
 }
 
 impl Apply for DropGeneration {
-    /// Removes a retired generation. The nodes drop their data of it.
+    /// Removes a retired generation. The nodes then drop their data of it.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let id = self.generation;
         let other = state.indexes.others().get(&id);
@@ -168,8 +176,8 @@ impl Apply for DropGeneration {
 }
 
 impl Apply for CancelBuild {
-    /// Cancels a build: removes a whole index, or the generation that was to replace the serving
-    /// one. The nodes drop their data of it.
+    /// Cancels a build: removes the whole index, or only the generation that would replace the
+    /// serving one. The nodes then drop their data of it.
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         let info = state.index_of_command(self.index)?;
         let is_first = info.state == IndexState::Backfill;
@@ -177,7 +185,7 @@ impl Apply for CancelBuild {
             check_not_of_version(state, next)?;
             let (id, now) = (next.local_id(), state.clock.now());
             match plant::is(Plant::CancelledServes) {
-                true => state.indexes.note_generations(info.id, now),
+                true => state.indexes.renew_named_revision(info.id, now),
                 false => state.indexes.remove_generation(id, now),
             }
             return catalog_changed();
@@ -198,7 +206,7 @@ impl Apply for CancelBuild {
     }
 }
 
-/// Checks that a build is not part of the loading of a version.
+/// Checks that the build of a generation is not part of the loading of a version.
 fn check_not_of_version(state: &StateContext, next: &IndexInfo) -> Result<()> {
     let Some(version) = state.versions.version(next.bucket) else { return Ok(()) };
     if !state.is_of_next_version(next) {

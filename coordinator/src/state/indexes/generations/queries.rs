@@ -1,4 +1,4 @@
-//! Queries on generations for scans and for growth.
+//! Queries about the generations of indexes, for scans and for growth.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use proto::{Error, ErrorCode, Result};
 use crate::state::indexes::state::IndexesState;
 
 impl IndexesState {
-    /// Returns true if a generation with more slices may be begun for a serving index. One further
-    /// generation stays possible for a statement, which would otherwise be refused until a retired
-    /// generation is dropped.
+    /// Returns true if a generation with more slices may be begun for a serving index. One
+    /// further generation must stay possible for a statement, which would otherwise be refused
+    /// until a retired generation is dropped.
     pub(in crate::state) fn can_grow(&self, from: LocalIndexId) -> bool {
         let serves = self
             .get(from.index)
@@ -21,8 +21,8 @@ impl IndexesState {
         serves && self.next_generation(from.index).is_none() && count + 1 < GENERATIONS_MAX
     }
 
-    /// Returns a topology of a generation by its number. A member that lags may lack the newest
-    /// topologies.
+    /// Returns a topology of a generation by its number. Returns an error if it is not known:
+    /// this member may lag, or the topology was dropped.
     pub(in crate::state) fn topology(
         &self,
         id: LocalIndexId,

@@ -19,7 +19,7 @@ fn generation(number: u32) -> LocalIndexId {
 fn with_slices(state: &StateContext, slices: u16) -> Proposal {
     let info = &state.indexes.named()[&INDEX].info;
     let spec = Box::new(IndexSpec { slices, ..(*info.spec).clone() });
-    Proposal::from(BuildGeneration { index: info.id, spec }).made_from([&**info])
+    Proposal::from(BuildGeneration { index: info.id, spec }).expecting_unchanged([&**info])
 }
 
 fn ready(number: u32) -> Command {
@@ -55,8 +55,11 @@ fn a_new_generation_is_built_beside_the_one_that_serves() {
     let next = catalog.next_generation(INDEX).unwrap();
     assert_eq!((next.generation, next.topology.placement.len()), (Generation(2), 8));
     assert_eq!(catalog.local_indexes().count(), 2);
-    assert!(!catalog.is_gone(generation(1)) && !catalog.is_gone(generation(2)));
-    assert!(!catalog.is_gone(generation(3)), "it may be begun later");
+    assert!(
+        !catalog.is_generation_dropped(generation(1))
+            && !catalog.is_generation_dropped(generation(2))
+    );
+    assert!(!catalog.is_generation_dropped(generation(3)), "it may be begun later");
 }
 
 #[test]
@@ -81,7 +84,7 @@ fn a_retired_generation_goes_and_no_other() {
     }
     done(&mut state, DropGeneration { generation: generation(1) });
     assert_eq!(states(&state), [(2, IndexState::Maintenance)]);
-    assert!(state.catalog().is_gone(generation(1)));
+    assert!(state.catalog().is_generation_dropped(generation(1)));
     assert!(
         state.indexes.named()[&INDEX].info.revision > revision,
         "nodes can tell an older catalog"
@@ -93,7 +96,7 @@ fn a_cancelled_generation_leaves_what_serves_and_its_number_is_not_given_again()
     let mut state = building();
     done(&mut state, CancelBuild { index: IndexId(1) });
     assert_eq!(states(&state), [(1, IndexState::Maintenance)]);
-    assert!(state.catalog().is_gone(generation(2)));
+    assert!(state.catalog().is_generation_dropped(generation(2)));
     done(&mut state, ready(2));
     assert_eq!(states(&state), [(1, IndexState::Maintenance)], "it was cancelled before");
     let command = Command::CancelBuild(CancelBuild { index: IndexId(1) });
@@ -152,7 +155,7 @@ fn a_drop_takes_all_generations() {
         done(&mut state, command);
         assert_eq!(states(&state), []);
         let catalog = state.catalog();
-        assert!((1..=3).all(|number| catalog.is_gone(generation(number))));
+        assert!((1..=3).all(|number| catalog.is_generation_dropped(generation(number))));
     }
 }
 
@@ -190,7 +193,7 @@ fn a_new_name_is_that_of_all_generations_but_not_during_a_build() {
     let rename = |state: &StateContext, to: &str| {
         let info = &state.indexes.named()[&INDEX].info;
         let (to, sql) = (to.into(), "CREATE INDEX …".into());
-        Proposal::from(RenameIndex { index: info.id, to, sql }).made_from([&**info])
+        Proposal::from(RenameIndex { index: info.id, to, sql }).expecting_unchanged([&**info])
     };
     let mut state = building();
     let during = rename(&state, "j");

@@ -1,5 +1,6 @@
-//! The changes of one transaction: their segments, the transaction's part in each index, in memory and in spilled pieces,
-//! and the view that shows them over a snapshot.
+//! The changes of one transaction: their division into segments, the changes in each index (a
+//! *part*), parts of them that were written to disk (*spilled pieces*), and the snapshot that
+//! shows a transaction its changes (the *own view*).
 
 pub mod own_view;
 pub mod part;

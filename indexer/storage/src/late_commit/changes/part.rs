@@ -1,10 +1,10 @@
-//! The part of a transaction in one index: a small separate index, whose epochs are the
-//! transaction's places.
+//! The part of a transaction in one index: its changes in this index, stored as a small separate
+//! index. The epochs of its rows are the transaction's *places*, the numbers of its changes.
 //!
-//! A part consists of its spilled pieces, oldest first, and the newest changes in memory. One
-//! caller at a time changes it; concurrently, one spill writes the changes that were in memory when
-//! it began. Like a flush, a spill sets the memory aside, writes it without any lock, and then
-//! replaces it by the piece in one step.
+//! A part consists of its spilled pieces (changes on disk), oldest first, and the newest changes
+//! in memory. One caller at a time changes the part. At the same time one spill may write the
+//! changes that were in memory when it began. Like a flush, a spill sets the memory aside, writes
+//! it without any lock, and then replaces it by the new piece in one step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
@@ -25,7 +25,7 @@ use crate::index::writer_state::WriterState;
 use crate::late_commit::changes::piece::SpilledPiece;
 use crate::late_commit::changes::usage::Usage;
 use crate::maintain::flush::put_states;
-use crate::maintain::merge_runs::{choose_of, merge_tables, slices_of};
+use crate::maintain::merge_runs::{choose_among, merge_tables, slices_of};
 use crate::read::index_version::{IndexVersion, slice_of_id};
 use crate::read::lookup::{FoundState, StateQuery, look_up};
 use crate::read::source::Source;
@@ -33,44 +33,45 @@ use crate::retention::RetainedEpochs;
 use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::{BlocksFrom, Table};
 
-/// Fixed memory of a part in bytes, without its rows and states.
+/// Fixed memory of a part in bytes, without its rows and its records of documents.
 const PART_BYTES: u64 = 1 << 10;
 
-/// Returns the epoch that represents a place in the part's rows.
+/// Returns the epoch that rows of a change at a place get.
 pub fn epoch_of(place: TransactionPlace) -> Epoch {
     Epoch(place.0)
 }
 
-/// The part of a transaction in one index.
-pub struct OwnPart {
+/// The changes of a transaction in one index.
+pub struct TransactionChanges {
     info: Arc<IndexInfo>,
-    /// The states, in memory, of the documents that the transaction has changed. No file is read or
-    /// written under the lock.
+    /// Records in memory of the documents that the transaction has changed, with their entries. No
+    /// file is read or written under the lock.
     writer: RwLock<WriterState>,
-    /// The visible rows; replaced under the writer's lock only.
+    /// The visible rows. Replaced only by a caller that has locked `writer`.
     version: ArcSwap<PartVersion>,
 }
 
-/// The rows of a part, as readers see them.
+/// The rows of a part, in memory and on disk, as readers see them.
 #[derive(Clone, Default)]
 pub struct PartVersion {
-    /// The runs, and the fragments of the pieces. The slices are those in which documents of the transaction may have entries so far.
+    /// The tables in memory, and the fragments of the pieces. The slices are those in which
+    /// documents of the transaction may have entries so far.
     pub index: IndexVersion,
-    /// The spilled pieces, oldest first.
+    /// The changes that were written to disk, oldest first.
     pieces: Vec<SpilledPiece>,
 }
 
-/// All rows and states of a part by slice, as a commit reads them.
+/// Everything in a part by slice, as a commit reads it.
 #[derive(Default)]
 pub struct PartSources {
-    /// Rows of entries, with all their places.
+    /// Rows of entries, one for each change of an entry.
     pub forward: BTreeMap<SliceNo, Vec<Source>>,
-    /// States of documents, with all their places.
+    /// Entry lists of documents, one for each change of a document.
     pub back: BTreeMap<SliceNo, Vec<Source>>,
 }
 
 impl PartSources {
-    /// The memory use in bytes.
+    /// Returns the memory use in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let tables = self.forward.values().chain(self.back.values()).flatten();
         let in_memory = tables.filter(|source| source.table.fragment().is_none());
@@ -79,21 +80,25 @@ impl PartSources {
     }
 }
 
-/// The memory of a part while a spill writes it.
-struct SetAside {
+/// The memory of a part that a spill is writing.
+struct FrozenChanges {
     runs: Vec<Arc<Table>>,
     memtable: Arc<BackMemtable>,
 }
 
-impl OwnPart {
-    /// A part without changes.
+impl TransactionChanges {
+    /// Creates a part without changes.
     pub fn new(info: Arc<IndexInfo>) -> Self {
         Self { info, writer: RwLock::default(), version: ArcSwap::default() }
     }
 
-    /// Adds the changes of a segment to the index; all are at places above `from`. Must not be
-    /// called concurrently.
-    pub fn take(&self, documents: &EpochDocuments<'_>, from: TransactionPlace) -> Result<()> {
+    /// Adds the changes of a segment (changes of different documents). All of their places are
+    /// above `from`. Must not be called concurrently.
+    pub fn add_changes(
+        &self,
+        documents: &EpochDocuments<'_>,
+        from: TransactionPlace,
+    ) -> Result<()> {
         let (version, slices, (delta, wanted)) = {
             let writer = read(&self.writer);
             let mut version = self.version.load().index.clone();
@@ -111,7 +116,7 @@ impl OwnPart {
         self.merge_runs()
     }
 
-    /// Returns the slices in which documents may have entries.
+    /// Returns the slices in which the changed documents may have entries.
     fn slices_of(
         &self,
         documents: &EpochDocuments<'_>,
@@ -129,6 +134,7 @@ impl OwnPart {
         entries.chain([SliceNo(0)]).collect()
     }
 
+    /// Adds computed changes to the part and makes their rows visible.
     fn publish(&self, staged: StagedEpoch<'_>, slices: &BTreeSet<SliceNo>, from: TransactionPlace) {
         let mut writer = write(&self.writer);
         let run = staged.publish(&mut writer, epoch_of(from));
@@ -140,14 +146,15 @@ impl OwnPart {
         self.version.store(Arc::new(next));
     }
 
-    /// Merges runs while a merge is worthwhile. Runs that a spill is writing are not merged.
+    /// Merges tables in memory as long as a merge is worthwhile. Tables that a spill is writing
+    /// are not merged.
     fn merge_runs(&self) -> Result<()> {
         loop {
             let inputs = {
                 let writer = read(&self.writer);
                 let version = self.version.load();
                 let free = &version.index.runs[writer.frozen_runs..];
-                choose_of(free).map(|range| free[range].to_vec())
+                choose_among(free).map(|range| free[range].to_vec())
             };
             let Some(inputs) = inputs else { return Ok(()) };
             // Every place can be read, so all versions stay.
@@ -166,9 +173,9 @@ impl OwnPart {
     }
 
     /// Writes the changes in memory to disk, as a piece. Must not be called concurrently. After an
-    /// error all changes are still in memory, and the part is not spilled again. Blocks the thread.
+    /// error all changes are still in memory, and no later call writes them. Blocks the thread.
     pub fn spill(&self, files: &Arc<DataFiles>, usage: &Arc<Usage>) -> Result<()> {
-        let Some(SetAside { runs, memtable }) = self.set_aside() else { return Ok(()) };
+        let Some(FrozenChanges { runs, memtable }) = self.freeze_changes() else { return Ok(()) };
         let compression = self.info.spec.compression;
         let piece = SpilledPiece::write(files, usage, compression, &runs, &memtable)?;
         let mut writer = write(&self.writer);
@@ -182,7 +189,8 @@ impl OwnPart {
         Ok(())
     }
 
-    fn set_aside(&self) -> Option<SetAside> {
+    /// Sets the memory aside for a spill; `None` if it is empty or is set aside already.
+    fn freeze_changes(&self) -> Option<FrozenChanges> {
         let mut writer = write(&self.writer);
         if writer.frozen.is_some() || writer.memtable.is_empty() {
             return None;
@@ -191,11 +199,11 @@ impl OwnPart {
         let runs = self.version.load().index.runs.clone();
         writer.frozen = Some(Arc::clone(&memtable));
         writer.frozen_runs = runs.len();
-        Some(SetAside { runs, memtable })
+        Some(FrozenChanges { runs, memtable })
     }
 
-    /// Returns the part as it was at a place. No file is rewritten.
-    pub fn up_to(&self, place: TransactionPlace) -> Result<Self> {
+    /// Returns the part as it was at an earlier place, for a rollback. No file is rewritten.
+    pub fn rolled_back_to(&self, place: TransactionPlace) -> Result<Self> {
         let place = epoch_of(place);
         let mut memtable = BackMemtable::default();
         let version = {
@@ -208,7 +216,8 @@ impl OwnPart {
         let run = merge_tables(&version.index.runs, &RetainedEpochs::default(), place)?;
         let mut slices =
             version.index.slices.keys().map(|slice| (*slice, Arc::default())).collect();
-        let pieces: Vec<_> = version.pieces.iter().filter_map(|piece| piece.up_to(place)).collect();
+        let pieces: Vec<_> =
+            version.pieces.iter().filter_map(|piece| piece.restricted_to(place)).collect();
         pieces.iter().for_each(|piece| piece.add_to(&mut slices));
         let runs = run.map(Arc::new).into_iter().collect();
         let index = IndexVersion { slices, runs, ..IndexVersion::default() };
@@ -219,7 +228,7 @@ impl OwnPart {
         })
     }
 
-    /// Returns all rows and states. States in memory are copied into tables.
+    /// Returns all rows, and all entry lists of documents. Lists in memory are copied into tables.
     pub fn sources(&self) -> Result<PartSources> {
         let every = RetainedEpochs::default();
         let mut tables = Vec::new();
@@ -242,7 +251,7 @@ impl OwnPart {
         let mut add = |lists: fn(&mut PartSources) -> &mut BTreeMap<_, Vec<_>>, tables: &[_]| {
             for slice in slices_of(tables) {
                 let of_slice = lists(&mut sources).entry(slice).or_default();
-                of_slice.extend(tables.iter().map(|table| Source::whole(table, slice)));
+                of_slice.extend(tables.iter().map(|table| Source::of_slice(table, slice)));
             }
         };
         add(|sources| &mut sources.forward, &version.index.runs);
@@ -250,39 +259,40 @@ impl OwnPart {
         Ok(sources)
     }
 
-    /// Memory in use, in bytes.
+    /// Returns the memory use in bytes.
     pub fn bytes(&self) -> u64 {
         let writer = read(&self.writer);
         let version = self.version.load();
         let pieces: usize = version.pieces.iter().map(SpilledPiece::memory_bytes).sum();
-        PART_BYTES + (in_memory(&writer, &version) + pieces) as u64
+        PART_BYTES + (memory_of(&writer, &version) + pieces) as u64
     }
 
-    /// Bytes of memory that a spill frees.
+    /// Returns the bytes of memory that a spill frees; 0 while a spill is writing.
     pub fn spillable_bytes(&self) -> u64 {
         let writer = read(&self.writer);
         match writer.frozen.is_some() || writer.memtable.is_empty() {
             true => 0,
-            false => in_memory(&writer, &self.version.load()) as u64,
+            false => memory_of(&writer, &self.version.load()) as u64,
         }
     }
 
-    /// Bytes of the pieces' files.
+    /// Returns the bytes on disk of the pieces' files.
     pub fn disk_bytes(&self) -> u64 {
         self.version.load().pieces.iter().map(SpilledPiece::disk_bytes).sum()
     }
 
-    /// Returns true if no further changes can be added to the part.
+    /// Returns true if the records of documents in memory have reached their maximum number of
+    /// chunks, so that no more changes should be added.
     pub fn is_full(&self) -> bool {
         read(&self.writer).memtable.is_full()
     }
 
-    /// Returns the present version of the rows.
+    /// Returns the present rows.
     pub fn version(&self) -> Arc<PartVersion> {
         self.version.load_full()
     }
 
-    /// Looks up the newest states of some documents, like [`look_up`]. Files are read.
+    /// Looks up the newest entry lists of some documents, like [`look_up`]. May read files.
     pub fn look_up(
         &self,
         mut wanted: Vec<StateQuery<'_>>,
@@ -294,7 +304,7 @@ impl OwnPart {
             let memtables = [Some(&writer.memtable), writer.frozen.as_deref()];
             for memtable in memtables.into_iter().flatten() {
                 wanted.retain(|StateQuery { document, hash, slice, id }| {
-                    let Some(state) = memtable.newest(*hash, id, *slice) else { return true };
+                    let Some(state) = memtable.newest_state(*hash, id, *slice) else { return true };
                     found.push(FoundState::put(*document, *slice, state.state, states));
                     false
                 });
@@ -304,14 +314,15 @@ impl OwnPart {
         look_up(&version.index.slices, wanted, found, states)
     }
 
-    /// Returns true if a document was changed at or before a place. The answer for a place never
-    /// changes, because new changes have later places.
+    /// Returns true if the transaction has changed a document at or before a place. The answer for
+    /// a place never changes, because new changes have later places. `blocks` says whether files
+    /// may be read.
     pub fn has_changed(&self, id: &[u8], place: Epoch, blocks: BlocksFrom) -> Result<bool> {
         let hash = xxh3_64(id);
         let version = {
             let writer = read(&self.writer);
             let memtables = [Some(&writer.memtable), writer.frozen.as_deref()];
-            let mut states = memtables.into_iter().flatten().flat_map(|of| of.history(hash, id));
+            let mut states = memtables.into_iter().flatten().flat_map(|of| of.states_of(hash, id));
             if states.any(|state| state.epoch <= place) {
                 return Ok(true);
             }
@@ -326,8 +337,8 @@ impl OwnPart {
     }
 }
 
-/// Bytes of runs and states.
-fn in_memory(writer: &WriterState, version: &PartVersion) -> usize {
+/// Returns the bytes of memory of the rows and the records of documents.
+fn memory_of(writer: &WriterState, version: &PartVersion) -> usize {
     let runs: usize = version.index.runs.iter().map(|run| run.memory_bytes()).sum();
     runs + writer.memtable.size() + writer.frozen.as_ref().map_or(0, |frozen| frozen.size())
 }

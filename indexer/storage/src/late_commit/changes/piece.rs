@@ -1,4 +1,5 @@
-//! A spilled piece: the rows and states of a part from some places, in two fragments.
+//! A spilled piece: some changes of a part (see `part`), written to disk as two fragments, of rows
+//! and of document records.
 //!
 //! No manifest names the files, so the next start deletes them (`recover/open.rs`), and they are
 //! not synced. They stay *pending* (`files/pending.rs`) while the piece exists, so that garbage
@@ -13,19 +14,19 @@ use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
 
 use crate::files::data_files::{DataFiles, NewFragment};
-use crate::files::group_writer::Lifetime;
+use crate::files::group_writer::Durability;
 use crate::fragment::Compression;
 use crate::index::memtable::BackMemtable;
 use crate::late_commit::changes::usage::Usage;
 use crate::maintain::flush::{put_runs, put_states};
-use crate::read::lookup::knows;
+use crate::read::lookup::has_record;
 use crate::read::slice_fragments::SliceFragments;
 use crate::read::source::Source;
 use crate::retention::RetainedEpochs;
 use crate::rows::columns::Columns;
 use crate::tables::table::{BlocksFrom, Table};
 
-/// The files of a piece; dropping it deletes them.
+/// The files of a piece. Dropping this value deletes them.
 struct PieceFiles {
     files: Arc<DataFiles>,
     usage: Arc<Usage>,
@@ -34,6 +35,7 @@ struct PieceFiles {
 }
 
 impl PieceFiles {
+    /// Adds written fragments, and counts their bytes as disk use.
     fn add(&mut self, written: Vec<NewFragment>) {
         let fragments = written.iter().filter_map(|new| new.table.fragment());
         let bytes: u64 = fragments.map(|fragment| fragment.file_bytes()).sum();
@@ -56,7 +58,8 @@ impl Drop for PieceFiles {
     }
 }
 
-/// A spilled piece, restricted to the places up to one that was rolled back to.
+/// Some changes of a transaction in one index, on disk. After a rollback of the transaction, only
+/// those up to the place `up_to` are read.
 #[derive(Clone)]
 pub struct SpilledPiece {
     files: Arc<PieceFiles>,
@@ -64,8 +67,9 @@ pub struct SpilledPiece {
 }
 
 impl SpilledPiece {
-    /// Writes `runs`, oldest first, and `memtable`, the states of the same places. After an error
-    /// no file is left. Blocks the thread.
+    /// Writes a piece: `runs` are tables of rows, oldest first, and `memtable` has the records of
+    /// the documents that the same changes concern. After an error no file is left. Blocks the
+    /// thread.
     pub fn write(
         files: &Arc<DataFiles>,
         usage: &Arc<Usage>,
@@ -80,7 +84,7 @@ impl SpilledPiece {
         let mut piece = PieceFiles { files: own, usage: counted, fragments, bytes };
         let write = |columns, filter_rows, put: &dyn Fn(&mut _) -> Result<()>| {
             let options = (compression, filter_rows);
-            files.write_lasting(Lifetime::UntilRestart, &[columns], options, put)
+            files.write_lasting(Durability::UntilRestart, &[columns], options, put)
         };
         if !runs.is_empty() {
             piece.add(write(Columns::FORWARD, None, &|out| put_runs(runs, &every, out))?);
@@ -91,24 +95,25 @@ impl SpilledPiece {
         Ok(Self { files: Arc::new(piece), up_to: Epoch(u64::MAX) })
     }
 
-    /// Returns the piece restricted to the places up to `place`; `None` if all of its places are
-    /// later.
-    pub fn up_to(&self, place: Epoch) -> Option<Self> {
+    /// Returns the piece without the changes after `place`; `None` if it has no other changes.
+    pub fn restricted_to(&self, place: Epoch) -> Option<Self> {
         let begins = self.files.fragments.iter().map(|new| new.table.stats.oldest).min();
         let is_behind = begins.is_none_or(|oldest| oldest > place);
         (!is_behind).then(|| Self { files: Arc::clone(&self.files), up_to: self.up_to.min(place) })
     }
 
-    /// Bytes of the files.
+    /// Returns the bytes of the files on disk.
     pub fn disk_bytes(&self) -> u64 {
         self.files.bytes
     }
 
-    /// Memory in use, in bytes: filters and sparse indexes.
+    /// Returns the memory use in bytes: filters and sparse indexes.
     pub fn memory_bytes(&self) -> usize {
         self.files.fragments.iter().map(|new| new.table.memory_bytes()).sum()
     }
 
+    /// Returns the sources that read a table of the piece up to the place `up_to`, one for each
+    /// slice.
     fn sources<'a>(
         &self,
         table: &'a Arc<Table>,
@@ -118,11 +123,11 @@ impl SpilledPiece {
         let sections = table.index.sections().iter();
         sections.map(move |section| Source {
             epochs: epochs.clone(),
-            ..Source::whole(table, section.slice)
+            ..Source::of_slice(table, section.slice)
         })
     }
 
-    /// Adds the piece, which is newer than the present ones, to the lists of its slices.
+    /// Adds the piece's fragments to the lists of their slices, as the newest ones.
     pub fn add_to(&self, slices: &mut BTreeMap<SliceNo, Arc<SliceFragments>>) {
         for NewFragment { columns, table, .. } in &self.files.fragments {
             for source in self.sources(table, Epoch(u64::MAX)) {
@@ -135,8 +140,8 @@ impl SpilledPiece {
         }
     }
 
-    /// True if a document was changed in this piece at or before a place, in any slice. `hash` is
-    /// the hash of its id.
+    /// Returns true if a change in this piece, at or before a place, concerns a document, in any
+    /// slice. `hash` is the hash of the document's id.
     pub fn has_changed(
         &self,
         id: &[u8],
@@ -150,7 +155,7 @@ impl SpilledPiece {
                 continue;
             }
             for source in self.sources(table, place) {
-                if knows(&source.with_blocks(blocks), id)? {
+                if has_record(&source.with_blocks(blocks), id)? {
                     return Ok(true);
                 }
             }

@@ -1,28 +1,29 @@
-//! The changes of one message, cut into *segments*.
+//! Division of the changes of one message into *segments*, in which no document occurs twice.
 //!
-//! An epoch keeps only the last state of each document. An open transaction is also read, and
-//! rolled back, to a place between two changes of one document, so each change is kept with its
-//! place. A segment is a stretch of changes in which no document occurs twice: such a segment
-//! becomes one run. The number of segments of a message is the largest number of changes of one
-//! document in it, which is almost always one.
+//! An epoch retains only the last change of each document. An open transaction is also read, and
+//! rolled back, to a place between two changes of one document. So each change is stored with its
+//! place, the number that it has in the transaction. A segment is a sequence of neighbouring
+//! changes, and becomes one table in memory. The number of segments of a message is the largest
+//! number of changes of one document in it, which is almost always one.
 
 use hashbrown::HashTable;
 use proto::model::ids::hash_id;
-use proto::rpc::mutation::{KeyVersionsReader, TransactionBodies};
+use proto::rpc::mutation::{KeyVersionsReader, UncommittedChanges};
 use proto::{Error, ErrorCode, Result};
 
 use crate::apply::documents::Document;
 
-/// The error of a message with a place outside of its range.
-fn out_of_range(bodies: &TransactionBodies) -> Error {
-    let TransactionBodies { transaction, from, to, .. } = bodies;
+/// Returns the error of a message with changes outside of its range of places.
+fn out_of_range(bodies: &UncommittedChanges) -> Error {
+    let UncommittedChanges { transaction, from, to, .. } = bodies;
     let text =
         format!("changes of transaction {transaction} are not all between places {from} and {to}");
     Error::new(ErrorCode::Corrupt, text)
 }
 
-/// Returns the changes of a message in segments, each change with its distance from the message's beginning.
-pub fn segments(bodies: &TransactionBodies) -> Result<Vec<Vec<Document<'_>>>> {
+/// Returns the changes of a message in segments, each change with its distance from the message's
+/// first place.
+pub fn split_into_segments(bodies: &UncommittedChanges) -> Result<Vec<Vec<Document<'_>>>> {
     let most = bodies.to.0.checked_sub(bodies.from.0).ok_or_else(|| out_of_range(bodies))?;
     let (mut segments, mut segment) = (Vec::new(), Vec::<Document<'_>>::new());
     let mut places = HashTable::<u32>::new();
@@ -55,19 +56,19 @@ mod tests {
 
     use super::*;
 
-    fn bodies(from: u64, to: u64, changes: &[(u64, &str)]) -> TransactionBodies {
+    fn bodies(from: u64, to: u64, changes: &[(u64, &str)]) -> UncommittedChanges {
         let mut writer = KeyVersionsWriter::default();
         for (place, id) in changes {
             writer.mutation(*place, MutationKind::Upsert, id, 0);
         }
         let (from, to) = (TransactionPlace(from), TransactionPlace(to));
-        TransactionBodies { transaction: TransactionId(1), from, to, body: writer.finish() }
+        UncommittedChanges { transaction: TransactionId(1), from, to, body: writer.finish() }
     }
 
     #[test]
     fn no_document_is_twice_in_a_segment() {
         let bodies = bodies(7, 15, &[(1, "a"), (2, "b"), (4, "a"), (5, "c"), (6, "b"), (8, "b")]);
-        let segments = segments(&bodies).unwrap();
+        let segments = split_into_segments(&bodies).unwrap();
         let found: Vec<Vec<_>> =
             segments.iter().map(|s| s.iter().map(|d| (d.later, d.versions.id)).collect()).collect();
         let expected =
@@ -79,12 +80,12 @@ mod tests {
     fn places_out_of_range_or_order_and_damage_are_errors() {
         for changes in [&[(0, "a")][..], &[(9, "a")], &[(2, "a"), (2, "b")], &[(2, "a"), (1, "b")]]
         {
-            let error = segments(&bodies(7, 15, changes)).unwrap_err();
+            let error = split_into_segments(&bodies(7, 15, changes)).unwrap_err();
             assert_eq!(error.code, ErrorCode::Corrupt, "{changes:?}");
         }
-        assert!(segments(&bodies(7, 6, &[])).is_err());
+        assert!(split_into_segments(&bodies(7, 6, &[])).is_err());
         let mut torn = bodies(0, 9, &[(1, "abc")]);
         torn.body.truncate(3);
-        assert!(segments(&torn).is_err());
+        assert!(split_into_segments(&torn).is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! A walk over the documents that a transaction has changed in an index, in the order of their ids,
-//! each with its newest state in each slice.
+//! A walk over the documents that a transaction has changed in an index, in the order of their
+//! ids. For each document it returns the entries in each slice after the last change.
 
 use std::collections::BTreeMap;
 
@@ -9,37 +9,40 @@ use proto::model::ids::{Epoch, SliceNo};
 use crate::read::merge::Merge;
 use crate::read::source::Source;
 
-/// A document with the entries that it has in each slice after its last change.
+/// A document that a transaction has changed, with its entries in each slice after the last
+/// change.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ChangedDocument {
     /// The document's id.
     pub id: Vec<u8>,
-    /// Packed states by slice, ascending. The document has no entries in other slices.
+    /// Packed entries by slice, ascending. The document has no entries in other slices.
     pub states: Vec<(SliceNo, Vec<u8>)>,
 }
 
 impl ChangedDocument {
-    /// The packed state in a slice; empty if the document has no entries there.
+    /// Returns the packed entries in a slice; empty if the document has none in it.
     pub fn state_in(&self, slice: SliceNo) -> &[u8] {
         let at = self.states.binary_search_by_key(&slice, |state| state.0);
         at.map_or(&[], |at| &self.states[at].1)
     }
 
-    /// The approximate size in memory, in bytes.
+    /// Returns the approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.id.len() + self.states.iter().map(|state| state.1.len()).sum::<usize>()
     }
 }
 
-/// A walk over the changed documents.
+/// A walk over the documents that a transaction has changed.
 pub struct ChangedDocuments {
     merge: Merge,
-    /// The newest place of the present document in each slice, and the state at that place.
+    /// The entries of the current document by slice, with the place of the change that they come
+    /// from.
     newest: BTreeMap<SliceNo, (Epoch, Vec<u8>)>,
 }
 
 impl ChangedDocuments {
-    /// Creates a walk over the states of a part; `back` contains their sources by slice.
+    /// Creates a walk over the documents of a transaction; `back` has its entry lists of
+    /// documents, by slice.
     pub fn new(back: &BTreeMap<SliceNo, Vec<Source>>) -> Result<Self> {
         // Treats all slices as one, so that the states of a document are adjacent, whatever their slices.
         let as_one = |source: &Source| Source { slice: SliceNo(0), ..source.clone() };
@@ -47,10 +50,10 @@ impl ChangedDocuments {
         Ok(Self { merge, newest: BTreeMap::new() })
     }
 
-    /// The next document; `None` after the last.
+    /// Returns the next document; `None` after the last.
     pub fn next(&mut self) -> Result<Option<ChangedDocument>> {
         let mut id = Vec::new();
-        while self.look(&mut id)? {
+        while self.read_document(&mut id)? {
             // All changes of a document may be among those that were rolled back.
             if self.newest.is_empty() {
                 continue;
@@ -63,13 +66,13 @@ impl ChangedDocuments {
         Ok(None)
     }
 
-    /// Reads the states of the next document into `newest`, and its id into `id`; returns false
-    /// after the last document.
-    fn look(&mut self, id: &mut Vec<u8>) -> Result<bool> {
+    /// Reads all entry lists of the next document. Puts the newest of each slice into `newest`,
+    /// and the id into `id`. Returns false after the last document.
+    fn read_document(&mut self, id: &mut Vec<u8>) -> Result<bool> {
         let newest = &mut self.newest;
         newest.clear();
         self.merge.next_versions(id, |cursor| {
-            let (block, row) = cursor.place();
+            let (block, row) = cursor.block_and_row();
             let place = block.epoch(row);
             let of = newest.entry(cursor.rows_of()).or_insert_with(|| (Epoch(0), Vec::new()));
             // Places begin at one.

@@ -1,4 +1,5 @@
-//! The rows of a commit: written into fragments, often before their epoch is known, and corrected when it is.
+//! The rows of a large commit: written into fragments, often before the epoch of the commit is
+//! known, and corrected when the epoch is known.
 
 mod changed_documents;
 pub mod correction;

@@ -6,14 +6,14 @@
 //!
 //! The rows depend on the entries that the documents had before, since the commit removes these. A
 //! document that another mutation changes meanwhile is *noted*, and looked up once more when the
-//! epoch arrives (`correction`). The writer marks its beginning before it looks a document up, and
-//! each epoch notes its documents after it was applied. So each change is found by the look-up, or
-//! noted, or both.
+//! epoch arrives (`correction`). The writer records that it has begun before it looks up any
+//! document, and each epoch notes its documents after it was applied. So each change is found by
+//! the look-up, or noted, or both.
 //!
-//! If too many documents are noted, or another commit by a marker belongs to the same epoch or to
-//! an earlier epoch that is still to be applied, the commit is written again when its epoch is
-//! applied (`enter`). If the slices or groups of an index have changed by then, the commit's part
-//! in this index is written again.
+//! If too many documents are noted, or another large commit belongs to the same epoch or to an
+//! earlier epoch that is still to be applied, the commit is written again when its epoch is
+//! applied (`enter`). If the slices or groups of an index have changed by then, the commit's rows
+//! in this index are written again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,27 +25,28 @@ use proto::model::ids::{LocalIndexId, SliceNo};
 
 use crate::files::data_files::DataFiles;
 use crate::late_commit::changes::usage::Usage;
-use crate::late_commit::commit_rows::states::LookedUp;
+use crate::late_commit::commit_rows::states::BackFragments;
 use crate::late_commit::commit_rows::writer::{CommitRows, Target};
 use crate::read::slice_fragments::SliceFragments;
 use crate::rows::columns::Grouping;
 
-/// The largest size in bytes of all noted documents.
+/// The maximum total size in bytes of the noted documents. A document is noted if another mutation
+/// changes it while a commit is prepared.
 const NOTED_BYTES_MAX: usize = 1 << 20;
-/// The size in bytes of a noted document without its id.
+/// Memory that a noted document takes in addition to its id, in bytes.
 const NOTED_BYTES: usize = 64;
 
 /// The rows of a commit that were written ahead of its epoch, by index.
 #[derive(Default)]
 pub struct PreparedCommit {
     indexes: BTreeMap<LocalIndexId, PreparedIndex>,
-    /// The documents that were noted.
+    /// The ids of the documents that other mutations have changed meanwhile.
     pub changed: ChangedIds,
-    /// A guard that is dropped after the files.
+    /// A guard that counts the preparation; dropped after the files.
     _counted: Option<CountedPreparation>,
 }
 
-/// Counts a preparation as long as it may have files.
+/// A guard that counts a preparation in the usage counters, as long as its files may exist.
 pub struct CountedPreparation(Arc<Usage>);
 
 impl CountedPreparation {
@@ -63,45 +64,46 @@ impl Drop for CountedPreparation {
 }
 
 impl PreparedCommit {
-    /// Creates an empty commit of a preparation that is already counted.
-    pub fn counted(usage: &Arc<Usage>) -> Self {
+    /// Creates an empty value, which the usage counters count.
+    pub fn with_counter(usage: &Arc<Usage>) -> Self {
         Self { _counted: Some(CountedPreparation::new(usage)), ..Self::default() }
     }
 
-    /// Returns true if no row was written.
+    /// Returns true if no rows were written in any index.
     pub fn is_empty(&self) -> bool {
         self.indexes.is_empty()
     }
 
-    /// Removes and returns the rows that were written for an index.
-    pub fn of(&mut self, index: LocalIndexId) -> Option<PreparedIndex> {
+    /// Removes and returns the rows of the commit in an index.
+    pub fn take_index(&mut self, index: LocalIndexId) -> Option<PreparedIndex> {
         self.indexes.remove(&index)
     }
 
-    /// Adds the rows that were written for an index.
+    /// Adds the rows of the commit in an index.
     pub fn add(&mut self, index: LocalIndexId, prepared: PreparedIndex) {
         self.indexes.insert(index, prepared);
     }
 }
 
-/// Ids of documents.
+/// The ids of the documents that other mutations have changed during a preparation.
 pub type ChangedIds = BTreeSet<Vec<u8>>;
 
-/// The rows of a commit in one index, with the fragments that their look-ups read.
+/// The rows of a commit in one index, with the fragments in which its documents were looked up.
 pub struct PreparedIndex {
-    before: HeldStates,
+    before: LookUpFragments,
     grouping: Grouping,
     rows: CommitRows,
 }
 
-/// The fragments in which the documents were looked up. This value keeps their files, even if
-/// compactions have replaced them.
-pub struct HeldStates {
-    slices: LookedUp,
+/// The fragments in which a commit's documents were looked up. The files are not deleted while
+/// this value exists, even if compactions have replaced them.
+pub struct LookUpFragments {
+    slices: BackFragments,
     files: Arc<DataFiles>,
 }
 
-impl HeldStates {
+impl LookUpFragments {
+    /// Returns the present back-index fragments of an index.
     fn of(target: &Target<'_>) -> Self {
         let back_alone = |(slice, fragments): (&SliceNo, &Arc<SliceFragments>)| {
             let back = fragments.back.clone();
@@ -111,13 +113,13 @@ impl HeldStates {
         Self { slices, files: Arc::clone(target.files) }
     }
 
-    /// The fragments by slice.
-    pub fn slices(&self) -> &LookedUp {
+    /// Returns the fragments by slice.
+    pub fn slices(&self) -> &BackFragments {
         &self.slices
     }
 }
 
-impl Drop for HeldStates {
+impl Drop for LookUpFragments {
     fn drop(&mut self) {
         self.slices.clear();
         self.files.delete_retired();
@@ -125,14 +127,14 @@ impl Drop for HeldStates {
 }
 
 impl PreparedIndex {
-    /// Rows that were written for an index.
+    /// Creates the value from rows that were just written for an index.
     pub fn new(target: &Target<'_>, rows: CommitRows) -> Self {
-        Self { before: HeldStates::of(target), grouping: target.grouping, rows }
+        Self { before: LookUpFragments::of(target), grouping: target.grouping, rows }
     }
 
-    /// Returns the rows and the fragments of their look-ups; `None` if the slices or groups of the
-    /// index have changed since.
-    pub fn rows_for(self, target: &Target<'_>) -> Option<(CommitRows, HeldStates)> {
+    /// Returns the rows and the fragments of their look-ups; `None` if the slices or column groups
+    /// of the index have changed since they were written.
+    pub fn rows_for(self, target: &Target<'_>) -> Option<(CommitRows, LookUpFragments)> {
         let is_same = self.before.slices.keys().eq(target.version.slices.keys())
             && self.grouping == target.grouping
             && !target.is_building;
@@ -140,18 +142,19 @@ impl PreparedIndex {
     }
 }
 
-/// The state of the preparation of a transaction's commit.
+/// The progress of writing a transaction's commit ahead of its epoch.
 #[derive(Default)]
 pub struct Preparation {
     has_begun: AtomicBool,
-    /// True if the written rows must not be used, or are no longer needed.
+    /// True if rows written ahead of the epoch must not be used, or are no longer needed.
     is_void: AtomicBool,
     noted: Mutex<ForeignChanges>,
-    /// The written rows; locked while they are written.
+    /// The rows written ahead of the epoch; locked while they are written.
     written: Mutex<Option<PreparedCommit>>,
 }
 
-/// The documents of the transaction that other mutations have changed since the preparation began.
+/// The documents of the transaction that other mutations have changed since its rows began to be
+/// written.
 #[derive(Default)]
 struct ForeignChanges {
     ids: ChangedIds,
@@ -159,29 +162,31 @@ struct ForeignChanges {
 }
 
 impl Preparation {
-    /// Writes the rows, unless they were written before or are no longer needed. An error makes the written rows void.
+    /// Writes the rows with the function `rows`, unless that was done before or is no longer
+    /// needed. After an error no written rows are used.
     pub fn write(&self, rows: impl FnOnce() -> Result<PreparedCommit>) -> Result<()> {
         let mut written = lock(&self.written);
-        if self.has_begun.swap(true, Ordering::SeqCst) || self.is_void() {
+        if self.has_begun.swap(true, Ordering::SeqCst) || self.is_invalid() {
             return Ok(());
         }
-        *written = Some(rows().inspect_err(|_| self.void())?);
+        *written = Some(rows().inspect_err(|_| self.invalidate())?);
         Ok(())
     }
 
-    /// Returns the written rows, after a wait if they are being written; `None` if they are void.
-    /// No rows are written afterwards.
-    pub fn take(&self) -> Option<PreparedCommit> {
-        if !self.is_under_way() {
-            self.void();
+    /// Removes and returns the written rows; waits while they are being written. Returns `None` if
+    /// they must not be used. No rows are written after this call.
+    pub fn take_rows(&self) -> Option<PreparedCommit> {
+        if !self.is_active() {
+            self.invalidate();
         }
         let mut written = lock(&self.written).take()?;
         written.changed = std::mem::take(&mut lock(&self.noted).ids);
-        (!self.is_void()).then_some(written)
+        (!self.is_invalid()).then_some(written)
     }
 
-    /// Records a document of the transaction that another mutation has changed.
-    pub fn note(&self, id: &[u8]) {
+    /// Records that another mutation has changed a document of the transaction. If too many
+    /// documents are recorded, the written rows will not be used.
+    pub fn note_change(&self, id: &[u8]) {
         let mut noted = lock(&self.noted);
         if noted.ids.contains(id) {
             return;
@@ -189,30 +194,31 @@ impl Preparation {
         noted.bytes += id.len() + NOTED_BYTES;
         match noted.bytes <= NOTED_BYTES_MAX {
             true => drop(noted.ids.insert(id.to_owned())),
-            false => self.void(),
+            false => self.invalidate(),
         }
     }
 
-    /// Returns true if changes of the documents must be recorded.
-    pub fn is_under_way(&self) -> bool {
-        self.has_begun.load(Ordering::SeqCst) && !self.is_void()
+    /// Returns true if writing has begun and its rows may still be used: then changes of the
+    /// transaction's documents must be recorded.
+    pub fn is_active(&self) -> bool {
+        self.has_begun.load(Ordering::SeqCst) && !self.is_invalid()
     }
 
-    /// Makes the written rows void, because the transaction changes after the place that was taken
-    /// for its last one.
-    pub fn void_what_is_written(&self) {
-        if self.is_under_way() {
-            self.void();
+    /// Forbids the use of rows written so far, because the transaction changes again after the
+    /// change that was taken for its last one.
+    pub fn void_if_begun(&self) {
+        if self.is_active() {
+            self.invalidate();
         }
     }
 
-    /// Makes the written rows void, and stops a write in progress.
-    pub fn void(&self) {
+    /// Forbids the use of the rows, and stops a write in progress.
+    pub fn invalidate(&self) {
         self.is_void.store(true, Ordering::SeqCst);
     }
 
     /// Returns true if the written rows must not be used.
-    pub fn is_void(&self) -> bool {
+    pub fn is_invalid(&self) -> bool {
         self.is_void.load(Ordering::SeqCst)
     }
 }

@@ -1,4 +1,5 @@
-//! States of documents that are looked up together, and the difference of two states.
+//! The entries that documents have in slices (their *states*), looked up for many documents
+//! together, and the difference of two such states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,21 +12,21 @@ use crate::read::lookup::{FoundState, StateQuery, look_up};
 use crate::read::slice_fragments::SliceFragments;
 use crate::rows::packed;
 
-/// The fragments in which documents are looked up.
-pub type LookedUp = BTreeMap<SliceNo, Arc<SliceFragments>>;
+/// The fragments in which documents are looked up, by slice.
+pub type BackFragments = BTreeMap<SliceNo, Arc<SliceFragments>>;
 
-/// A document's id, and the slices in which its states are looked up.
+/// A document's id, and the slices in which its entries are looked up.
 pub type SlicesOfDocument<'a> = (&'a [u8], Vec<SliceNo>);
 
-/// States of documents by slice.
-pub struct States {
-    /// The states by document and slice.
+/// The entries of documents, as a look-up has found them.
+pub struct FoundStates {
+    /// The packed entries by document and slice, as ranges of `bytes`.
     found: Vec<FoundState>,
     bytes: Vec<u8>,
 }
 
-impl States {
-    /// Looks up the states of the documents in `asked` with the function `look_up`.
+impl FoundStates {
+    /// Looks up the entries of the documents in `asked` with the function `look_up`.
     pub fn find(
         asked: &[SlicesOfDocument<'_>],
         look_up: impl FnOnce(Vec<StateQuery<'_>>, &mut Vec<FoundState>, &mut Vec<u8>) -> Result<()>,
@@ -36,20 +37,21 @@ impl States {
         Ok(Self { found, bytes })
     }
 
-    /// Looks up the states of documents in fragments.
-    pub fn look_up(slices: &LookedUp, asked: &[SlicesOfDocument<'_>]) -> Result<Self> {
+    /// Looks up the entries of documents in fragments.
+    pub fn look_up(slices: &BackFragments, asked: &[SlicesOfDocument<'_>]) -> Result<Self> {
         Self::find(asked, |queries, found, bytes| look_up(slices, queries, found, bytes))
     }
 
-    /// Returns the state of the n-th document in a slice; empty if the document has no entries
-    /// there.
-    pub fn of(&self, n: usize, slice: SliceNo) -> &[u8] {
+    /// Returns the packed entries of document number `n` in a slice; empty if it has none in the
+    /// slice.
+    pub fn state_of(&self, n: usize, slice: SliceNo) -> &[u8] {
         let place = (n as u32, slice);
         let at = self.found.binary_search_by_key(&place, |found| (found.document, found.slice));
         at.map_or(&[], |at| &self.bytes[self.found[at].state.clone()])
     }
 }
 
+/// Returns a query for each document and each of its slices.
 fn queries<'a>(asked: &'a [SlicesOfDocument<'a>]) -> Vec<StateQuery<'a>> {
     let of_document = |(n, (id, slices)): (usize, &'a SlicesOfDocument<'a>)| {
         let (document, hash) = (n as u32, xxh3_64(id));
@@ -58,13 +60,13 @@ fn queries<'a>(asked: &'a [SlicesOfDocument<'a>]) -> Vec<StateQuery<'a>> {
     asked.iter().enumerate().flat_map(of_document).collect()
 }
 
-/// Returns the keys of a state's entries, ascending.
+/// Returns the keys of packed entries, ascending.
 pub fn keys(state: &[u8]) -> impl Iterator<Item = &[u8]> {
     packed::entries(state).map(|entry| entry.key)
 }
 
-/// Returns the keys of an ascending list that are not in a state.
-pub fn without<'a>(
+/// Returns the keys of an ascending list that are not among the packed entries `state`.
+pub fn keys_not_in<'a>(
     keys_of: impl Iterator<Item = &'a [u8]>,
     state: &'a [u8],
 ) -> impl Iterator<Item = &'a [u8]> {

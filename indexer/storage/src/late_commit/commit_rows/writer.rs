@@ -1,13 +1,13 @@
-//! Writes a transaction's changes of an index into fragments, in bounded memory. The fragments get
-//! the commit's epoch later, as a stamp.
+//! Writer of a transaction's changes of one index into fragments, in bounded memory. The rows get
+//! the commit's epoch later, when the fragments are stamped.
 //!
-//! The writer makes two walks over the transaction's part:
+//! The writer makes two walks over the transaction's changes:
 //!
 //! - *By document.* Some thousand documents at a time are looked up in the back index. Their new
-//!   states gather in a sorter, together with tombstones for the entries that they no longer have.
-//!   A full sorter becomes a fragment.
-//! - *By entry.* The newest row of each entry that exists after the transaction is written directly
-//!   into a fragment.
+//!   entry lists gather in a sorter, together with tombstones for the entries that they no longer
+//!   have. A full sorter becomes a fragment.
+//! - *By entry.* The newest row of each entry that exists after the transaction is written
+//!   directly into a fragment.
 //!
 //! No entry has both a row and a tombstone, so the order of the fragments does not matter. An
 //! unchanged entry gets a row too, which has no visible effect.
@@ -29,7 +29,7 @@ use crate::files::new_files::UnnamedFragments;
 use crate::files::unstamped::UnstampedFragment;
 use crate::late_commit::changes::part::PartSources;
 use crate::late_commit::commit_rows::changed_documents::{ChangedDocument, ChangedDocuments};
-use crate::late_commit::commit_rows::states::{SlicesOfDocument, States, keys, without};
+use crate::late_commit::commit_rows::states::{FoundStates, SlicesOfDocument, keys, keys_not_in};
 use crate::read::index_version::{IndexVersion, slice_of_id};
 use crate::read::merge::Merge;
 use crate::read::source::Source;
@@ -40,38 +40,38 @@ use crate::rows::sinks::RowSink;
 
 /// Number of documents that are looked up together.
 const LOOK_UP_DOCUMENTS: usize = 4096;
-/// Maximum of the bytes of ids and states that are looked up together.
+/// Maximum number of bytes of ids and entries that are looked up together.
 const LOOK_UP_BYTES: usize = 1 << 20;
 
-/// A function that returns true if a document is changed again, after the transaction, in the same
-/// epoch.
+/// A function that returns true if a document is changed after the transaction in the same epoch.
 pub type IsLater<'a> = dyn Fn(&[u8]) -> Result<bool> + 'a;
 
-/// The placeholder epoch of rows whose epoch is stamped later.
+/// The placeholder epoch of rows that get their epoch later.
 const UNKNOWN: Epoch = Epoch(0);
 
-/// The index that a commit's rows are written for. Rows in its memory are ignored.
+/// The index that a commit's rows are written for. Its memory must have been flushed, and is not
+/// read.
 pub struct Target<'a> {
     pub info: &'a IndexInfo,
     pub version: &'a IndexVersion,
     pub files: &'a Arc<DataFiles>,
     pub grouping: Grouping,
-    /// True during a build, when each document is remembered in every slice.
+    /// True during a build. Then each document is recorded in every slice of the back index.
     pub is_building: bool,
-    /// Maximum of the bytes that gather in memory.
+    /// Maximum number of bytes of rows that gather in memory.
     pub bytes_max: usize,
 }
 
-/// The rows of commits in one index, without their epoch.
+/// The rows of commits in one index, before their epoch is known.
 #[derive(Default)]
 pub struct CommitRows {
     fragments: Vec<UnstampedFragment>,
-    /// The difference of the number of entries that the fragments make in each slice.
+    /// For each slice, the change of its number of entries.
     counts: BTreeMap<SliceNo, i64>,
 }
 
 impl CommitRows {
-    /// Gives all rows the commits' epoch, durably. Returns the fragments, and the difference of the
+    /// Gives all rows the commits' epoch, durably. Returns the fragments, and the change of the
     /// number of entries of each slice.
     pub fn stamp(
         self,
@@ -97,13 +97,13 @@ pub struct CommitWriter<'a> {
 }
 
 impl<'a> CommitWriter<'a> {
-    /// A writer for an index.
+    /// Creates a writer for an index.
     pub fn new(target: &'a Target<'a>) -> Self {
-        Self::behind(target, CommitRows::default())
+        Self::continuing(target, CommitRows::default())
     }
 
-    /// Creates a writer that adds rows to `rows`.
-    pub fn behind(target: &'a Target<'a>, rows: CommitRows) -> Self {
+    /// Creates a writer that adds to rows that were written earlier.
+    pub fn continuing(target: &'a Target<'a>, rows: CommitRows) -> Self {
         Self {
             target,
             is_by_id: target.version.is_by_id(target.info),
@@ -113,12 +113,15 @@ impl<'a> CommitWriter<'a> {
         }
     }
 
-    /// Writes a transaction's part.
-    pub fn enter(&mut self, part: &PartSources, is_later: &IsLater<'_>) -> Result<()> {
+    /// Writes all changes of a transaction in this index, except those of documents for which
+    /// `is_later` is true.
+    pub fn write_transaction(&mut self, part: &PartSources, is_later: &IsLater<'_>) -> Result<()> {
         self.write_documents(&part.back, is_later)?;
         self.write_entries(&part.forward, is_later)
     }
 
+    /// Writes the new entry lists of the changed documents, and tombstones for the entries that
+    /// they have lost.
     fn write_documents(
         &mut self,
         back: &BTreeMap<SliceNo, Vec<Source>>,
@@ -133,32 +136,37 @@ impl<'a> CommitWriter<'a> {
             bytes += document.bytes();
             batch.push(document);
             if batch.len() == LOOK_UP_DOCUMENTS || bytes >= LOOK_UP_BYTES {
-                self.replace(&batch)?;
+                self.replace_entries(&batch)?;
                 batch.clear();
                 bytes = 0;
             }
         }
-        self.replace(&batch)
+        self.replace_entries(&batch)
     }
 
-    /// Records the new states of documents, with tombstones for the entries that they no longer
+    /// Records the new entries of documents, with tombstones for the entries that they no longer
     /// have.
-    fn replace(&mut self, documents: &[ChangedDocument]) -> Result<()> {
+    fn replace_entries(&mut self, documents: &[ChangedDocument]) -> Result<()> {
         let mut asked = Vec::with_capacity(documents.len());
         for document in documents {
-            asked.push(self.asked(&document.id)?);
+            asked.push(self.slices_to_look_up(&document.id)?);
         }
-        let before = States::look_up(&self.target.version.slices, &asked)?;
+        let before = FoundStates::look_up(&self.target.version.slices, &asked)?;
         for ((n, document), (id, slices)) in documents.iter().enumerate().zip(asked) {
             for slice in slices {
-                self.replace_in(slice, id, before.of(n, slice), document.state_in(slice));
+                self.replace_in_slice(
+                    slice,
+                    id,
+                    before.state_of(n, slice),
+                    document.state_in(slice),
+                );
             }
         }
         self.write_if_full()
     }
 
-    /// Returns a document's id with the slices of the node in which it may have entries.
-    pub fn asked<'d>(&self, id: &'d [u8]) -> Result<SlicesOfDocument<'d>> {
+    /// Returns a document's id with the slices of this node in which it may have entries.
+    pub fn slices_to_look_up<'d>(&self, id: &'d [u8]) -> Result<SlicesOfDocument<'d>> {
         let slices = &self.target.version.slices;
         if !self.is_by_id {
             return Ok((id, slices.keys().copied().collect()));
@@ -169,38 +177,40 @@ impl<'a> CommitWriter<'a> {
         Ok((id, if slices.contains_key(&slice) { vec![slice] } else { Vec::new() }))
     }
 
-    fn replace_in(&mut self, slice: SliceNo, id: &[u8], had: &[u8], has: &[u8]) {
+    /// Records the change of a document in one slice, from the entries `had` to the entries `has`.
+    fn replace_in_slice(&mut self, slice: SliceNo, id: &[u8], had: &[u8], has: &[u8]) {
         if had.is_empty() && has.is_empty() && !self.target.is_building {
             return;
         }
         self.back.push(slice, id, &[], (!has.is_empty()).then_some(has));
-        for gone in without(keys(had), has) {
-            self.lose(slice, gone, id);
+        for gone in keys_not_in(keys(had), has) {
+            self.add_tombstone(slice, gone, id);
         }
-        self.count(slice, keys(had).count(), keys(has).count());
+        self.change_entry_count(slice, keys(had).count(), keys(has).count());
     }
 
     /// Adds a tombstone for an entry that a document has lost.
-    pub fn lose(&mut self, slice: SliceNo, key: &[u8], id: &[u8]) {
+    pub fn add_tombstone(&mut self, slice: SliceNo, key: &[u8], id: &[u8]) {
         self.tombstones.push(slice, key, id, None);
     }
 
-    /// Records that a document has no entries in a slice any more.
-    pub fn forget(&mut self, slice: SliceNo, id: &[u8]) {
+    /// Records in the back index that a document has no entries in a slice any more.
+    pub fn record_no_entries(&mut self, slice: SliceNo, id: &[u8]) {
         self.back.push(slice, id, &[], None);
     }
 
-    /// Changes the number of entries of a slice by the difference of `more` and `less`.
-    pub fn count(&mut self, slice: SliceNo, less: usize, more: usize) {
+    /// Changes the number of entries of a slice by `more` minus `less`.
+    pub fn change_entry_count(&mut self, slice: SliceNo, less: usize, more: usize) {
         *self.rows.counts.entry(slice).or_default() += more as i64 - less as i64;
     }
 
-    /// Writes the gathered rows if they exceed the limit.
+    /// Writes the rows gathered in memory if they exceed the limit.
     pub fn write_if_full(&mut self) -> Result<()> {
         let gathered = self.back.size() + self.tombstones.size();
         if gathered >= self.target.bytes_max { self.write_gathered() } else { Ok(()) }
     }
 
+    /// Writes the rows gathered in memory into new fragments.
     fn write_gathered(&mut self) -> Result<()> {
         let Target { files, grouping, info, .. } = *self.target;
         let (back, tombstones) =
@@ -218,6 +228,7 @@ impl<'a> CommitWriter<'a> {
         Ok(())
     }
 
+    /// Writes the entries of the slices on this node that exist after the transaction.
     fn write_entries(
         &mut self,
         forward: &BTreeMap<SliceNo, Vec<Source>>,
@@ -234,7 +245,7 @@ impl<'a> CommitWriter<'a> {
         Ok(())
     }
 
-    /// Writes the remaining rows and returns all of them.
+    /// Writes the rows gathered in memory, and returns all rows.
     pub fn finish(mut self) -> Result<CommitRows> {
         self.write_gathered()?;
         Ok(self.rows)
@@ -253,7 +264,7 @@ fn put_entries(
     loop {
         let (mut newest, mut key_len, mut is_left) = (Epoch(0), 0, false);
         let found = merge.next_versions(&mut entry, |cursor| {
-            let (block, row) = cursor.place();
+            let (block, row) = cursor.block_and_row();
             if block.epoch(row) > newest {
                 (newest, key_len) = (block.epoch(row), block.key_len(row));
                 is_left = !block.is_tombstone(row);

@@ -1,4 +1,5 @@
-//! The commits of an epoch enter the indexes of their bucket, before the epoch itself.
+//! Adds the rows of an epoch's large commits to the indexes of their bucket, before the epoch
+//! itself is applied.
 //!
 //! An epoch is one table in memory, and a transaction may be larger than the memory. So its rows
 //! are written into fragments, and with them the other rows of the epoch. For each index:
@@ -7,13 +8,13 @@
 //! 2. The rows of the epoch are written (`commit_rows::writer`), in bounded memory, and synced.
 //!    Mostly the rows of the commit were written already (`prepare`), and only get a correction for
 //!    documents that were changed meanwhile (`correction`), and their epoch.
-//! 3. One manifest names them, and records that the index has the epoch.
+//! 3. One manifest names the new fragments, and records that the index has the epoch.
 //!
 //! Then the epoch is logged and applied as usual. The fragments have it already, as after a crash
-//! that lost the end of the log, so this only makes it visible: in all indexes at once, since scans
-//! see no epoch that its bucket has not applied. A crash in between leaves indexes ahead of the
-//! log, and the next start rolls them back (`recover/open.rs`). So the log needs no rows of a
-//! commit, and the rows of a transaction enter the indexes all at once.
+//! that lost the end of the log, so this only makes it visible: in all indexes at once, since
+//! scans see no epoch that its bucket has not applied. A crash in between leaves indexes with an
+//! epoch that the log lacks, and the next start rolls them back (`recover/open.rs`). So the log
+//! needs no rows of a commit, and the rows of a transaction become visible all at once.
 //!
 //! After an error some indexes may have the epoch. They skip it when it is applied again, as
 //! mutations.
@@ -28,7 +29,7 @@ use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, SliceNo};
 
-use crate::apply::apply_epoch::leaves_gap;
+use crate::apply::apply_epoch::has_gap_before;
 use crate::apply::delta::{BackIndexScope, EpochDelta};
 use crate::apply::documents::EpochDocuments;
 use crate::batch::EpochBatch;
@@ -37,28 +38,32 @@ use crate::files::new_files::UnnamedFragments;
 use crate::index::load_state::{Answer, LoadRequest};
 use crate::index::local_index::LocalIndex;
 use crate::index::writer_state::WriterState;
-use crate::late_commit::commit_rows::correction::correct;
+use crate::late_commit::commit_rows::correction::correct_rows;
 use crate::late_commit::commit_rows::prepared::{ChangedIds, PreparedCommit, PreparedIndex};
 use crate::late_commit::commit_rows::writer::{CommitRows, CommitWriter, Target};
 use crate::late_commit::commits::order::CommitOrder;
 use crate::late_commit::store::LateCommitStore;
 use crate::maintain::flush::{flush, put_runs, put_states};
-use crate::manifest::edit::Place;
+use crate::manifest::edit::ListPosition;
 use crate::manifest::lists::EpochRange;
 use crate::node::context::EngineContext;
 use crate::retention::RetainedEpochs;
 use crate::rows::columns::Columns;
 
-/// The memory limit divided by this number may gather while rows are written.
+/// The maximum of rows that gather in memory while a commit is written is the memory limit divided
+/// by this number.
 pub const GATHERED_SHARE: u64 = 16;
 
-/// The fragments of an epoch, and the difference that it makes in the number of entries of each
-/// slice.
+/// The fragments of an epoch in one index, and the change of the number of entries of each slice.
 type EpochFragments<'a> = (UnnamedFragments<'a>, BTreeMap<SliceNo, i64>);
 
-/// Enters the commits of an epoch into all indexes of its bucket. The rows are not visible yet.
-/// `DropData` if the store lacks a part of a transaction. Blocks the thread.
-pub fn enter(context: &EngineContext, late: &LateCommitStore, batch: &EpochBatch) -> Result<()> {
+/// Writes the rows of an epoch's commits into all indexes of the bucket. The rows are not visible
+/// yet. `DropData` if the store lacks changes of a transaction. Blocks the thread.
+pub fn enter_commits(
+    context: &EngineContext,
+    late: &LateCommitStore,
+    batch: &EpochBatch,
+) -> Result<()> {
     let (state, mark) = (&context.state, &batch.mark);
     let bucket_lock = state.bucket_lock(mark.bucket);
     let _alone = lock(&bucket_lock);
@@ -66,17 +71,18 @@ pub fn enter(context: &EngineContext, late: &LateCommitStore, batch: &EpochBatch
         // The bucket was rolled back before the epoch could enter.
         return Ok(());
     }
-    let parts = batch.commits.iter().map(|marker| late.committed(mark.bucket, marker));
+    let parts = batch.commits.iter().map(|marker| late.committed_changes(mark.bucket, marker));
     let (order, documents) = CommitOrder::read(batch, parts.collect::<Result<_>>()?)?;
     let mut prepared = take_prepared(late, batch, &order)?;
     let mut is_from_ahead = !prepared.is_empty();
     let documents = EpochDocuments::by_index(&documents)?;
     let bytes_max = (context.options.memory_bytes / GATHERED_SHARE) as usize;
     for index in state.indexes_of_bucket(mark.bucket) {
-        let gap = leaves_gap(state, mark, &index);
-        let entry = Entry { index: &index, mark, files: &context.files, gap, bytes_max };
-        let ahead = prepared.of(index.info.local_id()).map(|rows| (rows, &prepared.changed));
-        is_from_ahead &= entry.enter(&order, ahead, &documents)? != Rows::WrittenNow;
+        let gap = has_gap_before(state, mark, &index);
+        let entry = CommitEntry { index: &index, mark, files: &context.files, gap, bytes_max };
+        let ahead =
+            prepared.take_index(index.info.local_id()).map(|rows| (rows, &prepared.changed));
+        is_from_ahead &= entry.enter_index(&order, ahead, &documents)? != RowsOrigin::WrittenNow;
     }
     if is_from_ahead {
         late.usage.entered_prepared.fetch_add(1, Ordering::Relaxed);
@@ -84,18 +90,18 @@ pub fn enter(context: &EngineContext, late: &LateCommitStore, batch: &EpochBatch
     Ok(())
 }
 
-/// The rows of the commits in an index.
+/// The origin of the rows of the commits that an index got.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rows {
-    /// The index has no rows to enter.
+enum RowsOrigin {
+    /// The index has no rows of the commits, or has them already.
     None,
     WrittenAhead,
     WrittenNow,
 }
 
-/// Returns the rows that were written ahead of an epoch's only commit; none if a later mutation of
-/// the epoch changes the same documents. An epoch has one version of an entry, so such rows could
-/// not be corrected.
+/// Returns the rows that were written ahead of an epoch's only commit. Returns none if a later
+/// mutation of the epoch changes one of the same documents: an epoch has one version of an entry,
+/// so such rows could not be corrected.
 fn take_prepared(
     late: &LateCommitStore,
     batch: &EpochBatch,
@@ -106,52 +112,54 @@ fn take_prepared(
         _ => None,
     };
     match prepared {
-        Some(prepared) if order.is_last()? => Ok(prepared),
+        Some(prepared) if order.are_commits_last()? => Ok(prepared),
         _ => Ok(PreparedCommit::default()),
     }
 }
 
-/// The work of entering an epoch into one index.
-struct Entry<'a> {
+/// The work of adding an epoch with commits to one index.
+struct CommitEntry<'a> {
     index: &'a LocalIndex,
     mark: &'a EpochMark,
     files: &'a Arc<DataFiles>,
-    /// True if the index has skipped epochs before this one.
+    /// True if epochs are missing in the index between its last epoch and this one.
     gap: bool,
     bytes_max: usize,
 }
 
-/// The rows that were written ahead of the epoch, and the documents that were changed since.
-type Ahead<'a> = (PreparedIndex, &'a ChangedIds);
+/// The rows that were written ahead of the epoch, and the documents that were changed since then.
+type PreparedRows<'a> = (PreparedIndex, &'a ChangedIds);
 
-impl Entry<'_> {
-    fn enter(
+impl CommitEntry<'_> {
+    /// Adds the epoch to the index, unless the index has it or is being dropped.
+    fn enter_index(
         &self,
         order: &CommitOrder<'_>,
-        ahead: Option<Ahead<'_>>,
+        ahead: Option<PreparedRows<'_>>,
         documents: &EpochDocuments<'_>,
-    ) -> Result<Rows> {
+    ) -> Result<RowsOrigin> {
         let Self { index, mark, files, .. } = *self;
         if index.load_state().answer(LoadRequest::Write) == Answer::Refuse {
             // The index is being dropped.
-            return Ok(Rows::None);
+            return Ok(RowsOrigin::None);
         }
         if mark.epoch <= index.writer().applied {
-            return Ok(Rows::None);
+            return Ok(RowsOrigin::None);
         }
         flush(index, files)?;
         let (written, rows) = self.write(order, ahead, documents)?;
         files.sync_names()?;
-        self.install(written)?;
+        self.add_to_lists(written)?;
         Ok(rows)
     }
 
+    /// Writes the rows of the commits and of the epoch's other mutations into fragments.
     fn write(
         &self,
         order: &CommitOrder<'_>,
-        ahead: Option<Ahead<'_>>,
+        ahead: Option<PreparedRows<'_>>,
         documents: &EpochDocuments<'_>,
-    ) -> Result<(EpochFragments<'_>, Rows)> {
+    ) -> Result<(EpochFragments<'_>, RowsOrigin)> {
         let Self { index, mark, files, bytes_max, .. } = *self;
         let version = index.version.load_full();
         let grouping = lock(&index.fragment_lists).manifest.grouping();
@@ -161,15 +169,15 @@ impl Entry<'_> {
         let part = order.parts().find_map(|parts| parts.get(&info.local_id()));
         let ahead = ahead.and_then(|(rows, changed)| Some((rows.rows_for(&target)?, changed)));
         let (rows, made) = match (ahead, part) {
-            (_, None) => (CommitRows::default(), Rows::None),
+            (_, None) => (CommitRows::default(), RowsOrigin::None),
             (Some((prepared, changed)), Some(part)) => {
-                let _held = index.hold_memory(bytes_max as u64);
-                (correct(&target, part, prepared, changed)?, Rows::WrittenAhead)
+                let _held = index.count_temporary(bytes_max as u64);
+                (correct_rows(&target, part, prepared, changed)?, RowsOrigin::WrittenAhead)
             }
-            (None, Some(_)) => (self.write_commits(&target, order)?, Rows::WrittenNow),
+            (None, Some(_)) => (self.write_commits(&target, order)?, RowsOrigin::WrittenNow),
         };
         let (mut written, mut counts) = rows.stamp(mark.epoch, files)?;
-        let (others, more) = write_others(&target, mark.epoch, documents)?;
+        let (others, more) = write_other_changes(&target, mark.epoch, documents)?;
         written.extend(others);
         more.into_iter().for_each(|(slice, more)| *counts.entry(slice).or_default() += more);
         Ok(((written, counts), made))
@@ -181,14 +189,14 @@ impl Entry<'_> {
         for (n, parts) in order.parts().enumerate() {
             let Some(part) = parts.get(&target.info.local_id()) else { continue };
             let sources = part.sources()?;
-            let _held = self.index.hold_memory(sources.memory_bytes() + self.bytes_max as u64);
-            out.enter(&sources, &|id| order.is_later(n, id))?;
+            let _held = self.index.count_temporary(sources.memory_bytes() + self.bytes_max as u64);
+            out.write_transaction(&sources, &|id| order.is_changed_later(n, id))?;
         }
         out.finish()
     }
 
-    /// Adds the fragments to the lists, durably: from now on the index has the epoch.
-    fn install(&self, (written, counts): EpochFragments<'_>) -> Result<()> {
+    /// Adds the fragments to the lists, durably. Afterwards the index has the epoch.
+    fn add_to_lists(&self, (written, counts): EpochFragments<'_>) -> Result<()> {
         let Self { index, mark, files, gap, .. } = *self;
         let _no_flush = lock(&index.flush);
         let mut lists = lock(&index.fragment_lists);
@@ -211,7 +219,7 @@ impl Entry<'_> {
             let slices: Vec<_> =
                 slices.filter(|slice| manifest.slices.contains_key(slice)).collect();
             let epochs = EpochRange::from_stats(&table.stats);
-            manifest.add(*file, &slices, *columns, epochs, Place::Newest)?;
+            manifest.add(*file, &slices, *columns, epochs, ListPosition::Newest)?;
         }
         manifest.flushed = mark.epoch;
         let counted = entries.iter().map(|(slice, n)| (*slice, (*n).max(0) as u64));
@@ -219,9 +227,9 @@ impl Entry<'_> {
         let counted: Vec<_> = counted.filter(|(slice, _)| here(slice)).collect();
         manifest.entries.extend(counted);
         manifest.entries.retain(|slice, _| !writer.uncounted.contains(slice));
-        let reach = gap.then(|| reach_behind_gap(mark, writer.applied));
-        reach.iter().for_each(|reach| manifest.restrict_to(reach));
-        let written = written.keep();
+        let reach = gap.then(|| readable_after_gap(mark, writer.applied));
+        reach.iter().for_each(|reach| manifest.restrict_readable(reach));
+        let written = written.into_fragments();
         if !writer.is_building {
             files.write_manifest(&manifest)?;
         }
@@ -233,26 +241,27 @@ impl Entry<'_> {
             writer.retained = RetainedEpochs::from_mark(mark);
         }
         index.publish(&lists, &mut writer, |version| {
-            reach.iter().for_each(|reach| version.restrict_to(reach));
+            reach.iter().for_each(|reach| version.restrict_readable(reach));
         })
     }
 }
 
-/// Returns the epochs at which an index can be read after it has skipped epochs before this one.
-fn reach_behind_gap(mark: &EpochMark, before: Epoch) -> RetainedEpochs {
+/// Returns the epochs at which an index can be read if epochs are missing before the epoch of
+/// `mark`; `before` is the last epoch before the missing ones.
+fn readable_after_gap(mark: &EpochMark, before: Epoch) -> RetainedEpochs {
     let mut kept = RetainedEpochs::from_mark(mark);
     kept.points.retain(|point| *point <= before);
     RetainedEpochs { horizon: mark.epoch, ..kept }
 }
 
-/// Returns true if the index has no rows and states in memory.
+/// Returns true if the index has nothing in memory that needs a flush.
 fn is_empty(index: &LocalIndex, writer: &WriterState) -> bool {
     let has_runs = !index.version.load().runs.is_empty();
     writer.memtable.is_empty() && writer.frozen.is_none() && !has_runs
 }
 
-/// Writes the changes of the epoch outside of its commits.
-fn write_others(
+/// Writes the changes of the epoch outside of its commits into fragments.
+fn write_other_changes(
     target: &Target<'_>,
     epoch: Epoch,
     documents: &EpochDocuments<'_>,
@@ -275,5 +284,5 @@ fn write_others(
         let put = |out: &mut _| put_states(&writer.memtable, &every, out);
         written.extend(files.write(&[Columns::BACK], options, put)?);
     }
-    Ok((written.keep(), writer.entries))
+    Ok((written.into_fragments(), writer.entries))
 }

@@ -1,5 +1,6 @@
-//! Commits that are sent as markers: they wait for their epoch, are written ahead of it, and enter
-//! the indexes before it.
+//! Large commits, which the stream sends as markers instead of mutations: they wait for their
+//! epoch (`committed`), their rows are written ahead of it (`prepare`), and are added to the
+//! indexes before the epoch is applied (`enter`).
 
 pub mod committed;
 pub mod enter;

@@ -1,7 +1,10 @@
-//! The order of the changes of one document within an epoch that has commits: its last change counts, whether it is in a commit or not.
+//! The order of changes within an epoch that has large commits. The last change of a document
+//! counts, whether it is in a commit or is a separate mutation.
 //!
-//! A document belongs to one vbucket, in which a mutation lies before the seqnos of a commit or after them. A transaction may have deleted
-//! a document that no longer existed when it was committed: that deletion got no seqno, and any mutation of the epoch counts instead.
+//! A document belongs to one vbucket, in which a mutation lies before the seqnos of a commit or
+//! after them. A transaction may have deleted a document that no longer existed when the
+//! transaction was committed. Such a deletion got no seqno, and any mutation of the epoch counts
+//! instead.
 
 use std::collections::BTreeSet;
 
@@ -9,37 +12,43 @@ use proto::Result;
 use proto::model::ids::{Epoch, Seqno, vbucket_of};
 use proto::rpc::mutation::CommitMarker;
 
-use crate::apply::documents::{Document, documents_where};
+use crate::apply::documents::{Document, last_changes_where};
 use crate::batch::EpochBatch;
-use crate::late_commit::transactions::open::Parts;
+use crate::late_commit::transactions::open::ChangesByIndex;
 use crate::tables::table::BlocksFrom;
 
-/// The commits of an epoch among its mutations.
+/// The large commits of an epoch, in their order among its mutations.
 pub struct CommitOrder<'a> {
     vbuckets: u16,
     commits: Vec<Commit<'a>>,
 }
 
+/// A commit, with the changes of its transaction.
 struct Commit<'a> {
     marker: &'a CommitMarker,
-    parts: Parts,
+    parts: ChangesByIndex,
     /// Documents that a mutation after the commit changes.
     behind: BTreeSet<&'a [u8]>,
 }
 
 impl<'a> CommitOrder<'a> {
-    /// Reads an epoch whose commits have these parts. Returns their order, and the last states of
-    /// the documents whose mutations outrank the commits.
-    pub fn read(batch: &'a EpochBatch, parts: Vec<Parts>) -> Result<(Self, Vec<Document<'a>>)> {
+    /// Reads an epoch whose commits have these changes. Returns the order of the commits, and the
+    /// documents whose last change is a separate mutation.
+    pub fn read(
+        batch: &'a EpochBatch,
+        parts: Vec<ChangesByIndex>,
+    ) -> Result<(Self, Vec<Document<'a>>)> {
         let commit = |(marker, parts)| Commit { marker, parts, behind: BTreeSet::new() };
         let commits = batch.commits.iter().zip(parts).map(commit).collect();
         let mut order = Self { vbuckets: batch.mark.cut.vbuckets(), commits };
-        let documents = documents_where(batch, |seqno, versions| order.counts(seqno, versions.id))?;
+        let documents = last_changes_where(batch, |seqno, versions| {
+            order.is_mutation_last(seqno, versions.id)
+        })?;
         Ok((order, documents))
     }
 
-    /// True if no document of a commit is changed by a mutation after it.
-    pub fn is_last(&self) -> Result<bool> {
+    /// Returns true if no document of a commit is changed by a mutation after that commit.
+    pub fn are_commits_last(&self) -> Result<bool> {
         for commit in &self.commits {
             for id in &commit.behind {
                 if commit.has(id)? {
@@ -50,14 +59,14 @@ impl<'a> CommitOrder<'a> {
         Ok(true)
     }
 
-    /// The parts of the commits, in their order.
-    pub fn parts(&self) -> impl Iterator<Item = &Parts> {
+    /// Returns the changes of each commit by index, in the order of the commits.
+    pub fn parts(&self) -> impl Iterator<Item = &ChangesByIndex> {
         self.commits.iter().map(|commit| &commit.parts)
     }
 
-    /// Records the commits before a mutation. Returns true if no later commit changes the
-    /// mutation's document.
-    fn counts(&mut self, seqno: Seqno, id: &'a str) -> Result<bool> {
+    /// Records for each commit before a mutation that the document was changed later. Returns true
+    /// if no later commit changes the mutation's document, so that the mutation counts.
+    fn is_mutation_last(&mut self, seqno: Seqno, id: &'a str) -> Result<bool> {
         let vbucket = vbucket_of(id, self.vbuckets);
         let mut counts = true;
         for commit in &mut self.commits {
@@ -71,8 +80,8 @@ impl<'a> CommitOrder<'a> {
         Ok(counts)
     }
 
-    /// Returns true if a document of a commit is changed again later in the epoch.
-    pub fn is_later(&self, commit: usize, id: &[u8]) -> Result<bool> {
+    /// Returns true if a document is changed again in the epoch after the commit with this number.
+    pub fn is_changed_later(&self, commit: usize, id: &[u8]) -> Result<bool> {
         if self.commits[commit].behind.contains(id) {
             return Ok(true);
         }
@@ -91,8 +100,8 @@ impl Commit<'_> {
     }
 }
 
-/// Returns true if a transaction has changed a document in any index.
-pub fn has_changed(parts: &Parts, id: &[u8]) -> Result<bool> {
+/// Returns true if a transaction, given by its changes, has changed a document in any index.
+pub fn has_changed(parts: &ChangesByIndex, id: &[u8]) -> Result<bool> {
     for part in parts.values() {
         if part.has_changed(id, Epoch(u64::MAX), BlocksFrom::Anywhere)? {
             return Ok(true);

@@ -1,5 +1,5 @@
-//! Writes a large commit ahead of its epoch (`commit_rows::prepared` explains why and when that
-//! counts).
+//! Writing of a large commit ahead of its epoch (`commit_rows::prepared` explains why, and when
+//! the written rows can be used).
 //!
 //! One commit of a node at a time is written ahead. A failure is harmless: the commit is then
 //! written when its epoch is applied.
@@ -13,7 +13,7 @@ use proto::{Error, Result};
 use crate::files::data_files::DataFiles;
 use crate::index::load_state::{Answer, LoadRequest};
 use crate::index::local_index::LocalIndex;
-use crate::late_commit::changes::part::OwnPart;
+use crate::late_commit::changes::part::TransactionChanges;
 use crate::late_commit::commit_rows::prepared::{Preparation, PreparedCommit, PreparedIndex};
 use crate::late_commit::commit_rows::writer::{CommitWriter, Target};
 use crate::late_commit::commits::enter::GATHERED_SHARE;
@@ -22,8 +22,8 @@ use crate::late_commit::transactions::open::OpenTransaction;
 use crate::maintain::flush::flush;
 use crate::node::context::EngineContext;
 
-/// Writes the rows of a transaction whose commit begins, if the store has all changes up to
-/// `place`, its last place. Blocks the thread.
+/// Writes the rows of a transaction whose commit begins, if the store has all of its changes;
+/// `place` is the number of the last change. Blocks the thread.
 pub fn prepare(
     context: &EngineContext,
     late: &LateCommitStore,
@@ -31,8 +31,9 @@ pub fn prepare(
 ) {
     let _one_at_a_time = lock(&late.preparing);
     let Some(transaction) = late.buckets.get(bucket, id) else { return };
-    let written =
-        transaction.preparation().write(|| write((context, late), &transaction, bucket, place));
+    let written = transaction
+        .preparation()
+        .write(|| write_in_indexes((context, late), &transaction, bucket, place));
     match written {
         Ok(()) => tracing::debug!(transaction = %id, "wrote a commit ahead of its epoch"),
         Err(error) => {
@@ -41,7 +42,8 @@ pub fn prepare(
     }
 }
 
-fn write(
+/// Writes the rows of a transaction in all indexes of its bucket that it has changed.
+fn write_in_indexes(
     (context, late): (&EngineContext, &LateCommitStore),
     transaction: &OpenTransaction,
     bucket: BucketId,
@@ -49,7 +51,7 @@ fn write(
 ) -> Result<PreparedCommit> {
     let parts = transaction.parts_at(place)?;
     let bytes_max = (context.options.memory_bytes / GATHERED_SHARE) as usize;
-    let mut prepared = PreparedCommit::counted(&late.usage);
+    let mut prepared = PreparedCommit::with_counter(&late.usage);
     for index in context.state.indexes_of_bucket(bucket) {
         let id = index.info.local_id();
         let is_dropped = index.load_state().answer(LoadRequest::Write) == Answer::Refuse;
@@ -58,14 +60,15 @@ fn write(
             continue;
         };
         let into = (&*index, &context.files, bytes_max);
-        prepared.add(id, write_part(into, part, transaction.preparation())?);
+        prepared.add(id, write_in_index(into, part, transaction.preparation())?);
     }
     Ok(prepared)
 }
 
-fn write_part(
+/// Writes the rows of a transaction in one index.
+fn write_in_index(
     (index, files, bytes_max): (&LocalIndex, &Arc<DataFiles>, usize),
-    part: &OwnPart,
+    part: &TransactionChanges,
     preparation: &Preparation,
 ) -> Result<PreparedIndex> {
     // The look-ups do not read the memory. Documents that enter it from now on are noted.
@@ -81,9 +84,9 @@ fn write_part(
         bytes_max,
     };
     let sources = part.sources()?;
-    let _held = index.hold_memory(sources.memory_bytes() + bytes_max as u64);
+    let _held = index.count_temporary(sources.memory_bytes() + bytes_max as u64);
     let mut out = CommitWriter::new(&target);
-    out.enter(&sources, &|_| match preparation.is_void() {
+    out.write_transaction(&sources, &|_| match preparation.is_invalid() {
         true => Err(Error::unavailable("what is written does not count any more")),
         false => Ok(false),
     })?;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use proto::env::{Env, sim};
 use proto::model::ids::{Epoch, Seqno, TransactionId, TransactionPlace, VbucketId};
-use proto::rpc::mutation::{BodiesDigest, CommitMarker, CommitRange};
+use proto::rpc::mutation::{ChangesDigest, CommitMarker, CommitRange};
 
 use crate::batch::EpochBatch;
 use crate::engine::storage_engine::StorageEngine;
@@ -37,8 +37,8 @@ impl Ahead {
         let count = changes.len() as u64;
         let packed = body((1..).zip(&changes).map(|(at, (id, state))| (at, id.as_str(), state)));
         let message = bodies(TRANSACTION, 0, count, packed);
-        world.late().bodies(BUCKET, &message).unwrap();
-        let digest = BodiesDigest::default().with_bodies(&message);
+        world.late().add_changes(BUCKET, &message).unwrap();
+        let digest = ChangesDigest::default().with_changes(&message);
         let (transaction, place) = (TransactionId(TRANSACTION), TransactionPlace(count));
         let marker = CommitMarker { transaction, place, digest, ranges: Vec::new() };
         world.held.clear();
@@ -72,7 +72,7 @@ impl Ahead {
         let packed = body((1..).zip(&beside).map(|(at, (id, state))| (at, id.as_str(), state)));
         let commits = vec![self.marker.clone()];
         self.world.store.apply(EpochBatch { commits, ..epoch(n, packed) }).await.unwrap();
-        self.world.late().end(BUCKET, &[self.marker.transaction]);
+        self.world.late().end_transactions(BUCKET, &[self.marker.transaction]);
         let mut dice = Dice(n);
         self.world.check(&mut dice);
         self.world.store.compact().await.unwrap();
@@ -87,7 +87,7 @@ fn one(document: u64) -> Documents {
 }
 
 #[tokio::test]
-async fn a_commit_enters_from_what_was_written_ahead() {
+async fn prepared_rows_are_used() {
     for seed in 0..20 {
         let ahead = Ahead::new(seed).await;
         ahead.prepare();
@@ -130,9 +130,9 @@ async fn a_document_that_a_transaction_changed_for_one_index_only_stays_as_it_is
     let place = ahead.marker.place;
     let packed = body_for(&[BY_ID], [(1, other.as_str(), &state)]);
     let message = bodies(TRANSACTION, place.0, place.0 + 1, packed);
-    ahead.world.late().bodies(BUCKET, &message).unwrap();
+    ahead.world.late().add_changes(BUCKET, &message).unwrap();
     ahead.marker.place = message.to;
-    ahead.marker.digest = ahead.marker.digest.with_bodies(&message);
+    ahead.marker.digest = ahead.marker.digest.with_changes(&message);
     ahead.prepare();
     let changed = State::from([((9, 9), 9)]);
     ahead.world.epoch(Documents::from([(other.clone(), changed.clone())])).await;
@@ -162,31 +162,31 @@ async fn a_mutation_of_the_same_epoch_before_the_commit_does_not_matter() {
 }
 
 #[tokio::test]
-async fn a_mutation_of_the_same_epoch_behind_the_commit_makes_it_written_anew() {
+async fn a_later_mutation_voids_prepared() {
     let ahead = Ahead::new(3).await;
     ahead.prepare();
     assert!(!ahead.commit(one(6)).await);
 }
 
 #[tokio::test]
-async fn a_commit_of_which_too_many_documents_were_changed_is_written_anew() {
+async fn too_many_changes_void_prepared() {
     let mut ahead = Ahead::new(8).await;
     ahead.prepare();
     ahead.world.epoch(one(2)).await;
     let transaction = ahead.world.late().buckets.get(BUCKET, ahead.marker.transaction).unwrap();
-    (0..1 << 14).for_each(|n| transaction.preparation().note(id(n).as_bytes()));
-    assert!(transaction.preparation().is_void(), "the memory of noted documents is bounded");
+    (0..1 << 14).for_each(|n| transaction.preparation().note_change(id(n).as_bytes()));
+    assert!(transaction.preparation().is_invalid(), "the memory of noted documents is bounded");
     drop(transaction);
     assert!(!ahead.commit(Documents::new()).await);
 }
 
 #[tokio::test]
-async fn another_commit_makes_it_written_anew() {
+async fn another_commit_voids_prepared_rows() {
     let mut ahead = Ahead::new(4).await;
     ahead.prepare();
     let message = bodies(6, 0, 1, body([(1, id(2).as_str(), &State::new())]));
-    ahead.world.late().bodies(BUCKET, &message).unwrap();
-    let digest = BodiesDigest::default().with_bodies(&message);
+    ahead.world.late().add_changes(BUCKET, &message).unwrap();
+    let digest = ChangesDigest::default().with_changes(&message);
     let (transaction, place) = (TransactionId(6), TransactionPlace(1));
     let marker = CommitMarker { transaction, place, digest, ranges: Vec::new() };
     ahead.world.late().keep_committed(BUCKET, &marker).unwrap();
@@ -196,21 +196,21 @@ async fn another_commit_makes_it_written_anew() {
     let n = ahead.world.epochs.len() as u64;
     let batch = EpochBatch { commits: vec![marker], ..epoch(n, Default::default()) };
     ahead.world.store.apply(batch).await.unwrap();
-    ahead.world.late().end(BUCKET, &[transaction]);
+    ahead.world.late().end_transactions(BUCKET, &[transaction]);
     assert!(!ahead.commit(Documents::new()).await);
 }
 
 #[tokio::test]
-async fn a_transaction_that_ends_otherwise_leaves_no_file() {
+async fn an_ended_transaction_leaves_no_file() {
     let ahead = Ahead::new(5).await;
     ahead.prepare();
     assert!(!unnamed_files(&ahead.world.store).is_empty(), "something is written");
-    ahead.world.late().end(BUCKET, &[ahead.marker.transaction]);
+    ahead.world.late().end_transactions(BUCKET, &[ahead.marker.transaction]);
     assert_drained(&ahead.world.store);
 }
 
 #[tokio::test]
-async fn a_place_that_is_not_the_last_one_prepares_nothing() {
+async fn an_earlier_place_prepares_nothing() {
     let mut ahead = Ahead::new(6).await;
     let place = ahead.marker.place;
     ahead.marker.place = TransactionPlace(place.0 - 1);
@@ -231,7 +231,7 @@ async fn an_index_whose_columns_were_regrouped_meanwhile_is_written_anew() {
 /// The index must not answer for skipped epochs, neither before nor after a restart, which reads
 /// the readable epochs from the manifest.
 #[tokio::test]
-async fn a_commit_after_skipped_epochs_answers_for_none_of_them() {
+async fn skipped_epochs_cannot_be_read() {
     let (env, ..) = sim::world(1);
     let Ahead { world, marker, .. } = Ahead::in_world(&env, 1).await;
     world.late().keep_committed(BUCKET, &marker).unwrap();

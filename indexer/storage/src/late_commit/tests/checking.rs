@@ -105,7 +105,7 @@ fn all(mut rows: Box<dyn Rows>) -> proto::Result<Vec<Row>> {
     while rows.next()? {
         found.push((rows.entry().to_vec(), rows.include().to_vec()));
     }
-    assert!(!rows.put_ahead(&mut Vec::new()), "nothing is behind the last");
+    assert!(!rows.put_next_entry(&mut Vec::new()), "nothing is behind the last");
     Ok(found)
 }
 
@@ -129,8 +129,8 @@ fn parked(
         let packed = block.iter().map(|row| (row.entry.to_vec(), row.include.to_vec()));
         found.extend(packed);
         let mut next = Vec::new();
-        assert!(!walked.is_end || !rows.put_ahead(&mut Vec::new()));
-        if walked.is_end || !rows.put_ahead(&mut next) {
+        assert!(!walked.is_end || !rows.put_next_entry(&mut Vec::new()));
+        if walked.is_end || !rows.put_next_entry(&mut next) {
             return found;
         }
         if dice.roll(2) == 0 {

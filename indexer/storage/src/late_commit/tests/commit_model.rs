@@ -14,7 +14,7 @@ use proto::env::sim::{self, SimFs};
 use proto::model::ids::{
     Epoch, NodeId, Seqno, SliceNo, TransactionId, TransactionPlace, VbucketId,
 };
-use proto::rpc::mutation::{BodiesDigest, CommitMarker, CommitRange};
+use proto::rpc::mutation::{ChangesDigest, CommitMarker, CommitRange};
 
 use super::checking::*;
 use super::testing::*;
@@ -32,7 +32,7 @@ struct Open {
     place: u64,
     /// The greatest place that was assigned so far.
     newest: u64,
-    digest: BodiesDigest,
+    digest: ChangesDigest,
     /// The changes that were not rolled back, with their places.
     all: Vec<(u64, String, State)>,
 }
@@ -117,8 +117,8 @@ impl Model {
         let new = open.all.iter().filter(|change| change.0 > from);
         let packed = body(new.map(|(at, id, state)| (at - from, id.as_str(), state)));
         let message = bodies(transaction, from, open.place, packed);
-        open.digest = open.digest.with_bodies(&message);
-        self.store().late_commit().bodies(BUCKET, &message).unwrap();
+        open.digest = open.digest.with_changes(&message);
+        self.store().late_commit().add_changes(BUCKET, &message).unwrap();
     }
 
     fn go_back(&mut self, transaction: u64, dice: &mut Dice) {
@@ -127,9 +127,9 @@ impl Model {
         let to = open.all.iter().map(|change| change.0).filter(|at| *at <= to).max().unwrap_or(0);
         open.all.retain(|change| change.0 <= to);
         open.place = to;
-        open.digest = open.digest.with_back(TransactionPlace(to));
+        open.digest = open.digest.with_rollback(TransactionPlace(to));
         let (id, to) = (TransactionId(transaction), TransactionPlace(to));
-        self.store().late_commit().back_to(BUCKET, id, to).unwrap();
+        self.store().late_commit().roll_back(BUCKET, id, to).unwrap();
     }
 
     /// Writes a transaction ahead of its commit, which does not change the model.
@@ -156,7 +156,7 @@ impl Model {
         let kept = batch.commits.iter().try_for_each(|marker| {
             late.keep_committed(BUCKET, marker)?;
             if dice.roll(2) == 0 {
-                late.end(BUCKET, &[marker.transaction]);
+                late.end_transactions(BUCKET, &[marker.transaction]);
             }
             Ok::<_, proto::Error>(())
         });
@@ -172,7 +172,7 @@ impl Model {
             _ => {}
         }
         let ended: Vec<_> = batch.commits.iter().map(|marker| marker.transaction).collect();
-        let struck = self.fs.struck().failed;
+        let struck = self.fs.occurred_faults().failed;
         for CommitMarker { transaction, place, .. } in
             batch.commits.iter().take(dice.roll(2) as usize)
         {
@@ -180,11 +180,11 @@ impl Model {
         }
         let applied = self.store().apply(batch).await;
         // The fault may have hit a compaction after the commit.
-        self.has_failed |= self.fs.struck().failed > struck;
+        self.has_failed |= self.fs.occurred_faults().failed > struck;
         if self.fs.is_crashed() {
             self.reopen(dice.roll(2) == 0).await;
         } else if let Err(error) = applied {
-            self.fs.forget_faults();
+            self.fs.disarm_faults();
             // Indexes that have the epoch already do not show it.
             for index in [BY_ID, BY_EXPR] {
                 let snapshot = self.store().snapshot(index, Epoch(n - 1)).unwrap();
@@ -193,8 +193,8 @@ impl Model {
             }
             self.fall_back(n).await;
         } else {
-            self.fs.forget_faults();
-            late.end(BUCKET, &ended);
+            self.fs.disarm_faults();
+            late.end_transactions(BUCKET, &ended);
         }
     }
 
@@ -225,7 +225,7 @@ impl Model {
         }
         self.store = None;
         self.fs.restart();
-        self.fs.forget_faults();
+        self.fs.disarm_faults();
         let options = self.options.clone();
         let store = StorageEngine::open(&self.env, NodeId(7), Path::new("/node"), options).unwrap();
         store.load_all();
@@ -290,7 +290,7 @@ impl Model {
         }
         self.held.clear();
         let open: Vec<_> = self.open.keys().map(|id| TransactionId(*id)).collect();
-        self.store().late_commit().end(BUCKET, &open);
+        self.store().late_commit().end_transactions(BUCKET, &open);
         let late = self.store().late_commit();
         assert_eq!(
             (late.open(), late.bytes(), late.disk_bytes()),

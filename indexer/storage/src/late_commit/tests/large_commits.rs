@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use proto::env::{Env, sim};
 use proto::model::ids::{Epoch, Seqno, SliceNo, TransactionId, TransactionPlace, VbucketId};
-use proto::rpc::mutation::{BodiesDigest, CommitMarker, CommitRange};
+use proto::rpc::mutation::{ChangesDigest, CommitMarker, CommitRange};
 use proto::rpc::scan::KeyRange;
 
 use super::testing::*;
-use crate::batch::{EpochBatch, Piece};
+use crate::batch::{EpochBatch, VbucketMutations};
 use crate::engine::storage_engine::StorageEngine;
 use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
@@ -47,7 +47,8 @@ fn body_of(documents: std::ops::Range<u64>, round: u64) -> bytes::Bytes {
 /// An epoch whose seqnos are used by no other epoch.
 fn large_epoch(n: u64, body: bytes::Bytes) -> EpochBatch {
     let base = n << 32;
-    let piece = Piece { body, base: Seqno(base), after: Seqno(base), to: Seqno(u64::MAX) };
+    let piece =
+        VbucketMutations { body, base: Seqno(base), after: Seqno(base), to: Seqno(u64::MAX) };
     EpochBatch { mark: mark(n), pieces: vec![piece], commits: Vec::new() }
 }
 
@@ -92,13 +93,13 @@ impl Watched {
     }
 }
 
-async fn send(store: &StorageEngine) -> BodiesDigest {
-    let mut digest = BodiesDigest::default();
+async fn send(store: &StorageEngine) -> ChangesDigest {
+    let mut digest = ChangesDigest::default();
     for from in (0..DOCUMENTS).step_by(SOME as usize) {
         let message = bodies(1, from, from + SOME, body_of(from..from + SOME, 2));
-        digest = digest.with_bodies(&message);
-        store.late_commit().room(message.body.len() as u64).await;
-        store.late_commit().bodies(BUCKET, &message).unwrap();
+        digest = digest.with_changes(&message);
+        store.late_commit().wait_for_memory(message.body.len() as u64).await;
+        store.late_commit().add_changes(BUCKET, &message).unwrap();
     }
     digest
 }
@@ -110,8 +111,8 @@ async fn lists_stay_short_however_many_commits_come() {
     let store = built(&env, StoreOptions::default(), Grouping::Together).await;
     for n in 2..60 {
         let message = bodies(n, 0, 50, body_of(0..50, n % 3));
-        let digest = BodiesDigest::default().with_bodies(&message);
-        store.late_commit().bodies(BUCKET, &message).unwrap();
+        let digest = ChangesDigest::default().with_changes(&message);
+        store.late_commit().add_changes(BUCKET, &message).unwrap();
         let (transaction, place) = (TransactionId(n), TransactionPlace(50));
         let marker = CommitMarker { transaction, place, digest, ranges: Vec::new() };
         store.late_commit().keep_committed(BUCKET, &marker).unwrap();
@@ -147,7 +148,7 @@ async fn a_commit_larger_than_the_memory_stays_within_its_limit() {
     let began = Instant::now();
     store.apply(batch).await.unwrap();
     println!("a commit of {DOCUMENTS} documents in two indexes took {:?}", began.elapsed());
-    late.end(BUCKET, &[transaction]);
+    late.end_transactions(BUCKET, &[transaction]);
     let most = watched.finish();
     println!("memory: {} KiB of {} KiB", most >> 10, MEMORY_BYTES >> 10);
     assert!(most <= MEMORY_BYTES, "{most} bytes of {MEMORY_BYTES}");

@@ -25,12 +25,12 @@ async fn a_failing_disk_costs_the_transaction_and_nothing_else() {
         let mut world = World::filled(&env, options(32 << 10, 64 << 20), dice).await;
         world.write(2, vec![(1, dice.state()), (2, dice.state())]);
         world.write_some(1, 50, dice);
-        let before = fs.struck();
+        let before = fs.occurred_faults();
         fs.fail_at(fs.operations() + operation);
         (0..2).for_each(|_| world.write_some(1, 50, dice));
         world.back_to(1, 120);
-        let has_struck = fs.struck() != before;
-        fs.forget_faults();
+        let has_struck = fs.occurred_faults() != before;
+        fs.disarm_faults();
         match world.snapshot(BY_ID, 2, 1, 120) {
             Ok(_) => check(&world.view(BY_ID, 2, 1, 120), dice),
             Err(error) => {
@@ -102,7 +102,7 @@ async fn above_the_limit_of_the_disk_the_largest_transaction_is_given_up() {
     for transaction in [2, 3] {
         check(&world.view(BY_ID, 2, transaction, most(&world, transaction)), dice);
     }
-    world.store.late_commit().end(BUCKET, &[1, 2, 3].map(TransactionId));
+    world.store.late_commit().end_transactions(BUCKET, &[1, 2, 3].map(TransactionId));
     assert_drained(&world.store);
 }
 
@@ -145,7 +145,7 @@ async fn a_stream_waits_for_a_spill_at_the_limit_only_and_not_for_ever() {
     let late = Arc::clone(world.late());
     *lock(&holding.is_on) = true;
     let has_room = async |bytes| {
-        tokio::time::timeout(Duration::from_millis(50), late.room(bytes)).await.is_ok()
+        tokio::time::timeout(Duration::from_millis(50), late.wait_for_memory(bytes)).await.is_ok()
     };
     while late.bytes() < limit / 2 {
         assert!(has_room(10 << 10).await, "a spill waits for its thread, and the stream goes on");
@@ -167,7 +167,7 @@ async fn a_stream_waits_for_a_spill_at_the_limit_only_and_not_for_ever() {
     while late.bytes() < limit / 4 * 3 {
         world.write_some(1, 20, dice);
     }
-    late.spiller.room(limit - late.bytes() + 1, Duration::from_millis(50)).await;
+    late.spiller.wait_for_memory(limit - late.bytes() + 1, Duration::from_millis(50)).await;
     let mut given_up = 0;
     while given_up == 0 {
         world.write_some(2, 10, dice);

@@ -83,7 +83,10 @@ impl Model {
 
     fn send(&self, transaction: u64, from: u64, to: u64, changes: &[(u64, String, State)]) {
         let packed = body(changes.iter().map(|(at, id, state)| (at - from, id.as_str(), state)));
-        self.store.late_commit().bodies(BUCKET, &bodies(transaction, from, to, packed)).unwrap();
+        self.store
+            .late_commit()
+            .add_changes(BUCKET, &bodies(transaction, from, to, packed))
+            .unwrap();
     }
 
     fn go_back(&mut self, transaction: u64, dice: &mut Dice) {
@@ -95,12 +98,12 @@ impl Model {
         changes.all.retain(|change| change.0 <= to);
         changes.place = to;
         let (id, to) = (TransactionId(transaction), TransactionPlace(to));
-        self.store.late_commit().back_to(BUCKET, id, to).unwrap();
+        self.store.late_commit().roll_back(BUCKET, id, to).unwrap();
     }
 
     fn end(&mut self, transaction: u64) {
         if self.transactions.remove(&transaction).is_some() {
-            self.store.late_commit().end(BUCKET, &[TransactionId(transaction)]);
+            self.store.late_commit().end_transactions(BUCKET, &[TransactionId(transaction)]);
             let error = self.snapshot(BY_ID, 1, transaction, 1).err().unwrap();
             assert_eq!(error.code, ErrorCode::SnapshotTooOld);
         }
@@ -121,7 +124,7 @@ impl Model {
         transaction: u64,
         place: u64,
     ) -> proto::Result<Arc<dyn Snapshot>> {
-        self.store.snapshot_with_own(index, Epoch(epoch), Some(own(transaction, place)))
+        self.store.snapshot_of_transaction(index, Epoch(epoch), Some(own(transaction, place)))
     }
 
     /// Returns a view of some index, epoch and place, with its expected rows. Ends a transaction

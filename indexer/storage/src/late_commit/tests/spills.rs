@@ -115,7 +115,7 @@ async fn a_savepoint_cuts_pieces_and_writes_nothing() {
                 // Places are never given twice.
                 world.open.get_mut(&1).unwrap().push((240, id(59), State::new()));
                 let one = body([(240 - to, id(59).as_str(), &State::new())]);
-                late.bodies(BUCKET, &bodies(1, to, 240, one)).unwrap();
+                late.add_changes(BUCKET, &bodies(1, to, 240, one)).unwrap();
                 world.hold(dice);
                 world.check(dice);
                 world.back_to(1, to);
@@ -137,14 +137,15 @@ async fn abandoned_transactions_leave_no_file() {
     let (env, _, fs) = sim::world(5);
     let mut world = World::filled(&env, options(32 << 10, 64 << 20), dice).await;
     let late = Arc::clone(world.late());
-    let forget = || late.forget(BUCKET);
+    let forget = || late.drop_transactions(BUCKET);
     let drop_bucket = || late.drop_bucket(BUCKET);
-    let leave = || [BY_ID, BY_EXPR].iter().for_each(|index| late.leave(BUCKET, *index));
+    let leave =
+        || [BY_ID, BY_EXPR].iter().for_each(|index| late.stop_carrying_index(BUCKET, *index));
     let join_more = || {
-        late.join(&info(BY_ID), [SliceNo(0)].into());
-        late.join(&info(BY_ID), [SliceNo(0), SliceNo(1)].into());
+        late.carry_index(&info(BY_ID), [SliceNo(0)].into());
+        late.carry_index(&info(BY_ID), [SliceNo(0), SliceNo(1)].into());
     };
-    let begin_anew = || late.bodies(BUCKET, &bodies(1, 0, 1, body([]))).unwrap();
+    let begin_anew = || late.add_changes(BUCKET, &bodies(1, 0, 1, body([]))).unwrap();
     let abandon: [&dyn Fn(); 5] = [&forget, &drop_bucket, &leave, &join_more, &begin_anew];
     for abandon in abandon {
         join(&world.store);

@@ -15,12 +15,12 @@ use proto::model::ids::{
     TransactionPlace, VbucketId, Vbuuid,
 };
 use proto::model::index::{IncludedColumn, IndexInfo, IndexSpec, KeyPart, PartitionBy};
-use proto::rpc::mutation::{KeyVersionsWriter, MutationKind, TransactionBodies};
-use proto::rpc::scan::OwnView;
+use proto::rpc::mutation::{KeyVersionsWriter, MutationKind, UncommittedChanges};
+use proto::rpc::scan::UncommittedView;
 use proto::value::path::Step;
 use proto::value::{Value, key};
 
-use crate::batch::{EpochBatch, Piece};
+use crate::batch::{EpochBatch, VbucketMutations};
 use crate::engine::storage_engine::StorageEngine;
 use crate::file_id::FileId;
 use crate::options::StoreOptions;
@@ -113,13 +113,13 @@ pub fn body_for<'a>(
     writer.finish()
 }
 
-pub fn bodies(transaction: u64, from: u64, to: u64, body: Bytes) -> TransactionBodies {
+pub fn bodies(transaction: u64, from: u64, to: u64, body: Bytes) -> UncommittedChanges {
     let (from, to) = (TransactionPlace(from), TransactionPlace(to));
-    TransactionBodies { transaction: TransactionId(transaction), from, to, body }
+    UncommittedChanges { transaction: TransactionId(transaction), from, to, body }
 }
 
-pub fn own(transaction: u64, place: u64) -> OwnView {
-    OwnView { transaction: TransactionId(transaction), place: TransactionPlace(place) }
+pub fn own(transaction: u64, place: u64) -> UncommittedView {
+    UncommittedView { transaction: TransactionId(transaction), place: TransactionPlace(place) }
 }
 
 pub fn mark(epoch: u64) -> EpochMark {
@@ -137,7 +137,7 @@ pub fn mark(epoch: u64) -> EpochMark {
 /// An epoch with these key-versions, of at most a hundred places.
 pub fn epoch(epoch: u64, body: Bytes) -> EpochBatch {
     let base = Seqno(epoch * 100 - 100);
-    let piece = Piece { body, base, after: base, to: Seqno(epoch * 100) };
+    let piece = VbucketMutations { body, base, after: base, to: Seqno(epoch * 100) };
     EpochBatch { mark: mark(epoch), pieces: vec![piece], commits: Vec::new() }
 }
 
@@ -173,9 +173,9 @@ pub async fn built_in(
 
 /// Informs the store that a stream begins which carries both indexes.
 pub fn join(store: &StorageEngine) {
-    store.late_commit().forget(BUCKET);
+    store.late_commit().drop_transactions(BUCKET);
     for index in [BY_ID, BY_EXPR] {
-        store.late_commit().join(&info(index), (0..SLICES).map(SliceNo).collect());
+        store.late_commit().carry_index(&info(index), (0..SLICES).map(SliceNo).collect());
     }
 }
 

@@ -84,7 +84,7 @@ impl World {
         let to = from + message.len() as u64;
         let packed = body(message.iter().map(|(at, id, state)| (at - from, id.as_str(), state)));
         all.extend(message);
-        self.late().bodies(BUCKET, &bodies(transaction, from, to, packed)).unwrap();
+        self.late().add_changes(BUCKET, &bodies(transaction, from, to, packed)).unwrap();
     }
 
     pub fn write_some(&mut self, transaction: u64, count: u64, dice: &mut Dice) {
@@ -95,12 +95,12 @@ impl World {
     pub fn back_to(&mut self, transaction: u64, to: u64) {
         self.open.get_mut(&transaction).unwrap().retain(|change| change.0 <= to);
         let (id, to) = (TransactionId(transaction), TransactionPlace(to));
-        self.late().back_to(BUCKET, id, to).unwrap();
+        self.late().roll_back(BUCKET, id, to).unwrap();
     }
 
     /// Ends a transaction; returns the last state of each document that it has changed.
     pub fn end(&mut self, transaction: u64) -> Documents {
-        self.late().end(BUCKET, &[TransactionId(transaction)]);
+        self.late().end_transactions(BUCKET, &[TransactionId(transaction)]);
         let changes = self.open.remove(&transaction).unwrap();
         changes.into_iter().map(|(_, id, state)| (id, state)).collect()
     }
@@ -112,7 +112,7 @@ impl World {
         transaction: u64,
         place: u64,
     ) -> proto::Result<Arc<dyn Snapshot>> {
-        self.store.snapshot_with_own(index, Epoch(epoch), Some(own(transaction, place)))
+        self.store.snapshot_of_transaction(index, Epoch(epoch), Some(own(transaction, place)))
     }
 
     /// Returns the view of a transaction at a place, with its expected rows.

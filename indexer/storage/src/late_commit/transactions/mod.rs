@@ -1,4 +1,5 @@
-//! The open transactions of a node, by bucket, and the limits of their memory and disk together.
+//! The open transactions of a node, by bucket, and the enforcement of the limits of their memory
+//! and disk space.
 
 pub mod buckets;
 pub mod open;

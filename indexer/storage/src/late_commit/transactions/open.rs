@@ -1,4 +1,5 @@
-//! One open transaction on this node: its place, and its parts by index.
+//! One open transaction on this node: the number of changes received so far (its *place*), and the
+//! changes in each index (its *parts*).
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -9,29 +10,29 @@ use proto::lock::lock;
 use proto::model::ids::{LocalIndexId, TransactionId, TransactionPlace};
 use proto::model::index::IndexInfo;
 use proto::plant::{self, Plant};
-use proto::rpc::mutation::{BodiesDigest, CommitMarker, TransactionBodies};
-use proto::rpc::scan::OwnView;
+use proto::rpc::mutation::{ChangesDigest, CommitMarker, UncommittedChanges};
+use proto::rpc::scan::UncommittedView;
 use proto::{Error, ErrorCode, Result};
 
 use crate::apply::documents::EpochDocuments;
-use crate::late_commit::changes::part::OwnPart;
-use crate::late_commit::changes::segments::segments;
+use crate::late_commit::changes::part::TransactionChanges;
+use crate::late_commit::changes::segments::split_into_segments;
 use crate::late_commit::changes::usage::Usage;
 use crate::late_commit::commit_rows::prepared::Preparation;
 
-/// Fixed memory of a transaction in bytes, without its parts.
+/// Fixed memory of a transaction in bytes, without its changes.
 const TRANSACTION_BYTES: u64 = 512;
 
-/// The parts of a transaction, by index.
-pub type Parts = BTreeMap<LocalIndexId, Arc<OwnPart>>;
+/// The changes of a transaction, by index.
+pub type ChangesByIndex = BTreeMap<LocalIndexId, Arc<TransactionChanges>>;
 
-/// The error of changes that do not continue at the transaction's place.
-fn gap(id: TransactionId, at: TransactionPlace, what: String) -> Error {
+/// Returns the error of changes that do not continue after the transaction's last received change.
+fn not_continued(id: TransactionId, at: TransactionPlace, what: String) -> Error {
     let text = format!("the changes of transaction {id} up to place {at} are here, {what}");
     Error::new(ErrorCode::DropData, text)
 }
 
-/// The reasons for which a transaction is given up.
+/// The reasons for dropping the changes of a transaction before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GivenUp {
     /// The transaction used the most memory when all transactions together exceeded the limit.
@@ -42,75 +43,81 @@ pub enum GivenUp {
     DiskFailed,
 }
 
-/// The part of a transaction that a view reads in an index.
-pub enum TransactionPart {
-    /// The node has not reached the view's place.
+/// The changes of a transaction in one index, for a scan that reads them, or the reason why there
+/// are none.
+pub enum VisibleChanges {
+    /// The node has not received all changes that the scan needs.
     NotYet,
-    /// The transaction was given up.
+    /// The changes were dropped for this reason.
     GivenUp(GivenUp),
-    /// The transaction's part; `None` if the transaction has changed nothing in the index.
-    Part(Option<Arc<OwnPart>>),
+    /// The changes; `None` if the transaction has changed nothing in the index.
+    Part(Option<Arc<TransactionChanges>>),
 }
 
-/// An open transaction. One caller at a time changes it; concurrently, views read it and a spill
-/// writes its parts.
+/// An open transaction. Only one caller at a time adds changes; at the same time scans may read
+/// them and a spill may write them to disk.
 pub struct OpenTransaction {
     id: TransactionId,
     usage: Arc<Usage>,
-    state: Mutex<State>,
+    state: Mutex<TransactionState>,
     preparation: Preparation,
 }
 
-struct State {
+/// The changes received so far.
+struct TransactionState {
     place: TransactionPlace,
-    /// The digest of the messages up to the place.
-    digest: BodiesDigest,
-    /// Places that were rolled back, ascending.
+    /// The digest of the messages received so far.
+    digest: ChangesDigest,
+    /// Ranges of places whose changes were rolled back, ascending.
     gone: Vec<RangeInclusive<u64>>,
-    parts: std::result::Result<Parts, GivenUp>,
-    /// Bytes of this transaction that are counted in the memory of all transactions.
+    parts: std::result::Result<ChangesByIndex, GivenUp>,
+    /// Memory that is counted for this transaction in the memory of all transactions, in bytes.
     bytes: u64,
 }
 
 impl OpenTransaction {
-    /// A transaction without changes.
+    /// Creates a transaction without changes.
     pub fn new(id: TransactionId, usage: Arc<Usage>) -> Self {
-        let (place, gone, parts) = (TransactionPlace(0), Vec::new(), Ok(Parts::new()));
+        let (place, gone, parts) = (TransactionPlace(0), Vec::new(), Ok(ChangesByIndex::new()));
         usage.memory.fetch_add(TRANSACTION_BYTES, Ordering::Relaxed);
-        let digest = BodiesDigest::default();
-        let state = State { place, digest, gone, parts, bytes: TRANSACTION_BYTES };
+        let digest = ChangesDigest::default();
+        let state = TransactionState { place, digest, gone, parts, bytes: TRANSACTION_BYTES };
         Self { id, usage, state: Mutex::new(state), preparation: Preparation::default() }
     }
 
-    /// Adds changes, which must continue at the transaction's place; `DropData` otherwise.
-    pub fn take(
+    /// Adds changes. `DropData` if they do not continue after the last received change.
+    pub fn add_changes(
         &self,
-        bodies: &TransactionBodies,
+        bodies: &UncommittedChanges,
         indexes: &BTreeMap<LocalIndexId, Arc<IndexInfo>>,
     ) -> Result<()> {
-        self.preparation.void_what_is_written();
-        let (place, digest, parts) = self.present();
+        self.preparation.void_if_begun();
+        let (place, digest, parts) = self.present_changes();
         if place != bodies.from {
-            return Err(gap(self.id, place, format!("and the next ones begin at {}", bodies.from)));
+            return Err(not_continued(
+                self.id,
+                place,
+                format!("and the next ones begin at {}", bodies.from),
+            ));
         }
-        let place = (bodies.to, digest.with_bodies(bodies));
+        let place = (bodies.to, digest.with_changes(bodies));
         // A transaction that was given up only moves its place.
         let Ok(mut parts) = parts else {
-            self.publish(place, Parts::new());
+            self.publish(place, ChangesByIndex::new());
             return Ok(());
         };
-        for segment in segments(bodies)? {
+        for segment in split_into_segments(bodies)? {
             let documents = EpochDocuments::by_index(&segment)?;
             for (index, info) in indexes {
                 if documents.count_of_index(*index) == 0 {
                     continue;
                 }
-                let part = || Arc::new(OwnPart::new(Arc::clone(info)));
+                let part = || Arc::new(TransactionChanges::new(Arc::clone(info)));
                 let part = parts.entry(*index).or_insert_with(part);
-                if let Err(error) = part.take(&documents, bodies.from) {
+                if let Err(error) = part.add_changes(&documents, bodies.from) {
                     // The stream continues, so that no other transaction is affected.
                     self.fail(&error);
-                    self.publish(place, Parts::new());
+                    self.publish(place, ChangesByIndex::new());
                     return Ok(());
                 }
             }
@@ -124,26 +131,26 @@ impl OpenTransaction {
         Ok(())
     }
 
-    /// Returns the present parts; an error if the transaction was given up.
-    pub fn present_parts(&self) -> std::result::Result<Parts, GivenUp> {
+    /// Returns the present changes by index; an error if they were dropped.
+    pub fn present_parts(&self) -> std::result::Result<ChangesByIndex, GivenUp> {
         lock(&self.state).parts.clone()
     }
 
-    /// Rolls the transaction back to an earlier place.
-    pub fn go_back(&self, to: TransactionPlace) -> Result<()> {
-        self.preparation.void_what_is_written();
-        let (place, digest, parts) = self.present();
+    /// Undoes the changes after the place `to`.
+    pub fn roll_back(&self, to: TransactionPlace) -> Result<()> {
+        self.preparation.void_if_begun();
+        let (place, digest, parts) = self.present_changes();
         if to > place {
-            return Err(gap(self.id, place, format!("and it goes back to {to}")));
+            return Err(not_continued(self.id, place, format!("and it goes back to {to}")));
         }
-        let to_place = (to, digest.with_back(to));
+        let to_place = (to, digest.with_rollback(to));
         if to == place {
             lock(&self.state).digest = to_place.1;
             return Ok(());
         }
-        let up_to = |(index, part): (LocalIndexId, Arc<OwnPart>)| -> Result<_> {
+        let up_to = |(index, part): (LocalIndexId, Arc<TransactionChanges>)| -> Result<_> {
             let is_kept = plant::is(Plant::SavepointKept);
-            Ok((index, if is_kept { part } else { Arc::new(part.up_to(to)?) }))
+            Ok((index, if is_kept { part } else { Arc::new(part.rolled_back_to(to)?) }))
         };
         let parts = parts.unwrap_or_default();
         self.publish(to_place, parts.into_iter().map(up_to).collect::<Result<_>>()?);
@@ -153,17 +160,22 @@ impl OpenTransaction {
         Ok(())
     }
 
-    /// Removes the part of an index, and returns it, since it may own files.
-    pub fn leave(&self, index: LocalIndexId) -> Option<Arc<OwnPart>> {
+    /// Removes the changes in an index. Returns them, because they may own files, which the caller
+    /// must drop.
+    pub fn remove_index(&self, index: LocalIndexId) -> Option<Arc<TransactionChanges>> {
         let mut state = lock(&self.state);
         let part = state.parts.as_mut().ok().and_then(|parts| parts.remove(&index));
         self.count(&mut state);
         part
     }
 
-    /// Returns the part of the transaction that a view reads in an index. The error is `SnapshotTooOld` if the transaction was rolled back
-    /// from the view's place.
-    pub fn seen(&self, own: OwnView, index: Option<LocalIndexId>) -> Result<TransactionPart> {
+    /// Returns the transaction's changes in an index for a scan that reads them up to the place of
+    /// `own`. The error is `SnapshotTooOld` if the change at that place was rolled back.
+    pub fn changes_for_view(
+        &self,
+        own: UncommittedView,
+        index: Option<LocalIndexId>,
+    ) -> Result<VisibleChanges> {
         let state = lock(&self.state);
         if state.gone.iter().any(|gone| gone.contains(&own.place.0)) {
             let text = format!("transaction {} was rolled back from place {}", self.id, own.place);
@@ -171,17 +183,17 @@ impl OpenTransaction {
                 .with_hint("read what the transaction has now"));
         }
         if state.place < own.place {
-            return Ok(TransactionPart::NotYet);
+            return Ok(VisibleChanges::NotYet);
         }
-        let part = |parts: &Parts| index.and_then(|index| parts.get(&index).cloned());
+        let part = |parts: &ChangesByIndex| index.and_then(|index| parts.get(&index).cloned());
         Ok(match &state.parts {
-            Ok(parts) => TransactionPart::Part(part(parts)),
-            Err(why) => TransactionPart::GivenUp(*why),
+            Ok(parts) => VisibleChanges::Part(part(parts)),
+            Err(why) => VisibleChanges::GivenUp(*why),
         })
     }
 
-    /// Drops the rows, so that the transaction's own views fail from now on. Returns false if it
-    /// was given up before.
+    /// Drops the changes, so that scans of the transaction fail from now on. Returns false if they
+    /// were dropped before.
     pub fn give_up(&self, why: GivenUp) -> bool {
         let mut state = lock(&self.state);
         if state.parts.is_err() {
@@ -197,7 +209,7 @@ impl OpenTransaction {
         true
     }
 
-    /// Gives the transaction up after `error`, a failed read or write of its files.
+    /// Drops the changes because of `error`, a failed read or write of their files.
     pub fn fail(&self, error: &Error) {
         if self.give_up(GivenUp::DiskFailed) {
             tracing::warn!(
@@ -207,68 +219,80 @@ impl OpenTransaction {
         }
     }
 
-    /// Bytes in memory.
+    /// Returns the memory use in bytes.
     pub fn bytes(&self) -> u64 {
         lock(&self.state).bytes
     }
 
-    /// Bytes in memory that are freed when the transaction ends or is given up.
+    /// Returns the bytes of memory that are freed when the changes are dropped.
     pub fn row_bytes(&self) -> u64 {
         self.bytes() - TRANSACTION_BYTES
     }
 
-    /// Bytes of files.
+    /// Returns the size of the changes on disk, in bytes.
     pub fn disk_bytes(&self) -> u64 {
         self.parts().iter().map(|part| part.disk_bytes()).sum()
     }
 
-    /// The transaction's parts, one for each index.
-    pub fn parts(&self) -> Vec<Arc<OwnPart>> {
+    /// Returns the changes, one value for each index.
+    pub fn parts(&self) -> Vec<Arc<TransactionChanges>> {
         let state = lock(&self.state);
-        state.parts.iter().flat_map(Parts::values).cloned().collect()
+        state.parts.iter().flat_map(ChangesByIndex::values).cloned().collect()
     }
 
-    /// Recomputes the bytes in memory, after a part was spilled.
+    /// Counts the memory again, after changes were written to disk.
     pub fn recount(&self) {
         self.count(&mut lock(&self.state));
     }
 
-    /// Returns the state of the rows that are written ahead of the commit.
+    /// Returns the progress of writing the rows ahead of the commit.
     pub fn preparation(&self) -> &Preparation {
         &self.preparation
     }
 
-    /// Returns the parts if the transaction has reached its last place `last` and was not given up.
-    pub fn parts_at(&self, last: TransactionPlace) -> Result<Parts> {
+    /// Returns the changes by index. An error if the last received change is not at the place
+    /// `last`, or if the changes were dropped.
+    pub fn parts_at(&self, last: TransactionPlace) -> Result<ChangesByIndex> {
         let state = lock(&self.state);
         match &state.parts {
             Ok(parts) if state.place == last => Ok(parts.clone()),
-            Ok(_) => Err(gap(self.id, state.place, format!("and its last place is {last}"))),
-            Err(why) => Err(gap(self.id, state.place, format!("but were given up ({why:?})"))),
+            Ok(_) => {
+                Err(not_continued(self.id, state.place, format!("and its last place is {last}")))
+            }
+            Err(why) => {
+                Err(not_continued(self.id, state.place, format!("but were given up ({why:?})")))
+            }
         }
     }
 
-    /// Returns the parts of the transaction that a marker has committed; an error if any of its
-    /// changes are missing.
-    pub fn committed(&self, marker: &CommitMarker) -> Result<Parts> {
+    /// Returns the changes of a committed transaction by index; an error if they are not exactly
+    /// those that the marker names.
+    pub fn committed(&self, marker: &CommitMarker) -> Result<ChangesByIndex> {
         let state = lock(&self.state);
         let is_whole = (state.place, state.digest) == (marker.place, marker.digest);
         match &state.parts {
             Ok(parts) if is_whole => Ok(parts.clone()),
-            Ok(_) => {
-                Err(gap(self.id, state.place, format!("and it was committed at {}", marker.place)))
+            Ok(_) => Err(not_continued(
+                self.id,
+                state.place,
+                format!("and it was committed at {}", marker.place),
+            )),
+            Err(why) => {
+                Err(not_continued(self.id, state.place, format!("but were given up ({why:?})")))
             }
-            Err(why) => Err(gap(self.id, state.place, format!("but were given up ({why:?})"))),
         }
     }
 
-    fn present(&self) -> (TransactionPlace, BodiesDigest, std::result::Result<Parts, GivenUp>) {
+    /// Returns the place of the last change, the digest of the messages, and the changes by index.
+    fn present_changes(
+        &self,
+    ) -> (TransactionPlace, ChangesDigest, std::result::Result<ChangesByIndex, GivenUp>) {
         let state = lock(&self.state);
         (state.place, state.digest, state.parts.clone())
     }
 
-    /// Makes parts visible, unless the transaction was given up meanwhile, and counts their bytes.
-    fn publish(&self, place: (TransactionPlace, BodiesDigest), parts: Parts) {
+    /// Makes changes visible, unless they were dropped meanwhile, and counts their memory.
+    fn publish(&self, place: (TransactionPlace, ChangesDigest), parts: ChangesByIndex) {
         let mut state = lock(&self.state);
         (state.place, state.digest) = place;
         let before = match &mut state.parts {
@@ -278,14 +302,15 @@ impl OpenTransaction {
         self.count(&mut state);
         drop(state);
         // A preparation that has begun meanwhile has the earlier parts.
-        self.preparation.void_what_is_written();
+        self.preparation.void_if_begun();
         // Large parts are not freed under the lock, which views take.
         drop(before);
     }
 
-    fn count(&self, state: &mut MutexGuard<'_, State>) {
+    /// Counts the memory of the changes again.
+    fn count(&self, state: &mut MutexGuard<'_, TransactionState>) {
         let of_parts: u64 =
-            state.parts.iter().flat_map(Parts::values).map(|part| part.bytes()).sum();
+            state.parts.iter().flat_map(ChangesByIndex::values).map(|part| part.bytes()).sum();
         let bytes = TRANSACTION_BYTES + of_parts;
         self.usage.memory.fetch_add(bytes, Ordering::Relaxed);
         self.usage.memory.fetch_sub(state.bytes, Ordering::Relaxed);

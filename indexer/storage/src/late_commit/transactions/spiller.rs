@@ -1,10 +1,10 @@
 //! Spilling: keeps the memory and disk of all open transactions within their limits.
 //!
-//! Above half of the memory limit the largest part of the largest transaction is written to disk,
-//! then the next, until a quarter of the limit is in use. One spill at a time runs on a blocking
-//! thread. At the limit itself the streams wait for the spill, for a bounded time. If a spill does
-//! not help, the transaction with the largest share of the short resource (memory or disk) is given
-//! up.
+//! Above half of the memory limit, the changes in one index of the transaction with the most
+//! memory are written to disk, then the next, until a quarter of the limit is in use. One spill at
+//! a time runs on a blocking thread. At the limit itself the streams wait for the spill, for a
+//! bounded time. If a spill does not help, the transaction that uses most of the short resource
+//! (memory or disk) is *given up*: its changes are dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +14,13 @@ use proto::env::{Bulk, Env, TaskPolicy};
 use tokio::sync::watch;
 
 use crate::files::data_files::DataFiles;
-use crate::late_commit::changes::part::OwnPart;
+use crate::late_commit::changes::part::TransactionChanges;
 use crate::late_commit::changes::usage::{Limits, Usage};
 use crate::late_commit::transactions::buckets::Buckets;
 use crate::late_commit::transactions::open::{GivenUp, OpenTransaction};
 
-/// Keeps the open transactions within their limits.
+/// The enforcement of the memory and disk limits of open transactions: writes changes to disk, or
+/// drops them.
 pub struct Spiller {
     env: Env,
     files: Arc<DataFiles>,
@@ -32,7 +33,7 @@ pub struct Spiller {
 }
 
 impl Spiller {
-    /// Creates a spiller that writes into `files`.
+    /// Creates a spiller that writes changes into `files`.
     pub fn new(
         env: &Env,
         files: &Arc<DataFiles>,
@@ -46,22 +47,22 @@ impl Spiller {
         Self { env, files, limits, usage, buckets, is_running, ended }
     }
 
-    /// The limits that apply at present.
+    /// Returns the limits of all transactions together.
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
     /// Returns true if `bytes` further bytes fit in memory.
-    pub fn has_room(&self, bytes: u64) -> bool {
+    pub fn has_memory_for(&self, bytes: u64) -> bool {
         self.usage.memory_bytes().saturating_add(bytes) <= self.limits.memory_bytes
     }
 
-    /// Waits, for at most `wait_max`, until `bytes` further bytes fit in memory or no more memory
-    /// can be spilled.
-    pub async fn room(self: &Arc<Self>, bytes: u64, wait_max: Duration) {
+    /// Waits, for at most `wait_max`, until `bytes` further bytes fit in memory or no more changes
+    /// can be written to disk.
+    pub async fn wait_for_memory(self: &Arc<Self>, bytes: u64, wait_max: Duration) {
         let mut ended = self.ended.subscribe();
         let wait = async {
-            while !self.has_room(bytes) && self.start(bytes) {
+            while !self.has_memory_for(bytes) && self.start(bytes) {
                 if ended.changed().await.is_err() {
                     return;
                 }
@@ -71,8 +72,8 @@ impl Spiller {
         let _ = tokio::time::timeout(wait_max, wait).await;
     }
 
-    /// Starts a spill if the limit would be exceeded by `more` further bytes. Returns true if a
-    /// spill runs, or has run inside this call.
+    /// Starts writing changes to disk if `more` further bytes need it. Returns true if such a
+    /// spill is running, or has run during this call.
     pub fn start(self: &Arc<Self>, more: u64) -> bool {
         if !self.has_work(more) {
             return self.is_running.load(Ordering::Acquire);
@@ -99,19 +100,22 @@ impl Spiller {
         true
     }
 
+    /// Returns true if changes should be written to disk or dropped, given that `more` further
+    /// bytes will be added.
     fn has_work(&self, more: u64) -> bool {
         let bytes = self.usage.memory_bytes();
         let is_over = bytes > self.limits.memory_bytes;
-        let is_wanted = self.limits.are_neared(bytes) || !self.has_room(more);
+        let is_wanted = self.limits.is_spill_due(bytes) || !self.has_memory_for(more);
         is_over && self.largest(OpenTransaction::row_bytes).is_some()
             || is_wanted && self.choose(more).is_some()
     }
 
-    /// Writes parts to disk until memory is low enough. Blocks the thread.
+    /// Writes changes to disk until memory use is low enough for `more` further bytes. Blocks the
+    /// thread.
     fn spill(&self, more: u64) {
         loop {
             let bytes = self.usage.memory_bytes();
-            if bytes <= self.limits.spill_to(more) {
+            if bytes <= self.limits.spill_target(more) {
                 return;
             }
             let Some((transaction, part)) = self.choose(more) else {
@@ -133,13 +137,14 @@ impl Spiller {
         }
     }
 
-    /// Chooses the transaction with the most writable memory, and its largest part that can be written.
-    fn choose(&self, more: u64) -> Option<(Arc<OpenTransaction>, Arc<OwnPart>)> {
+    /// Chooses the transaction with the most memory that can be written to disk, and its largest
+    /// changes in one index.
+    fn choose(&self, more: u64) -> Option<(Arc<OpenTransaction>, Arc<TransactionChanges>)> {
         if self.limits.disk_bytes == 0 {
             return None;
         }
-        let least = self.limits.piece_least(self.usage.memory_bytes().saturating_add(more));
-        let can_spill = |part: &Arc<OwnPart>| part.spillable_bytes() >= least;
+        let least = self.limits.piece_bytes_min(self.usage.memory_bytes().saturating_add(more));
+        let can_spill = |part: &Arc<TransactionChanges>| part.spillable_bytes() >= least;
         let spillable = |transaction: &OpenTransaction| -> u64 {
             let parts = transaction.parts();
             parts.iter().filter(|part| can_spill(part)).map(|part| part.spillable_bytes()).sum()
@@ -150,8 +155,8 @@ impl Spiller {
         Some((transaction, part))
     }
 
-    /// Gives up the transaction that uses the most memory or disk; returns false if no transaction
-    /// uses any.
+    /// Drops the changes of the transaction that uses the most memory or disk. Returns false if no
+    /// transaction uses any.
     pub fn give_up_largest(&self, why: GivenUp) -> bool {
         let found = match why {
             GivenUp::Memory => self.largest(OpenTransaction::row_bytes),
@@ -160,15 +165,17 @@ impl Spiller {
         found.is_some_and(|transaction| transaction.give_up(why))
     }
 
-    /// Drops a value: on a blocking thread if files exist, since the value may own some.
-    pub fn dispose<T: Send + 'static>(&self, what: T) {
+    /// Drops a value. If transactions have files, it is dropped on a blocking thread, because it
+    /// may own some.
+    pub fn drop_off_thread<T: Send + 'static>(&self, what: T) {
         if self.usage.disk_bytes() > 0 || self.usage.prepared.load(Ordering::Relaxed) > 0 {
             let delete = move || drop(what);
             self.env.spawn_blocking("late-commit-delete", TaskPolicy::Request, delete);
         }
     }
 
-    /// Returns the transaction with the largest result of `bytes`; `None` if all results are zero.
+    /// Returns the transaction for which `bytes` returns the largest number; `None` if all numbers
+    /// are zero.
     fn largest(&self, bytes: impl Fn(&OpenTransaction) -> u64) -> Option<Arc<OpenTransaction>> {
         let open = self.buckets.open().into_iter();
         let sized = open.map(|transaction| (bytes(&transaction), transaction));

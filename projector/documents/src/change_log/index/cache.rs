@@ -1,6 +1,6 @@
-//! The indexes of closed segments that were used lately.
+//! A cache for the indexes of closed log segments, which contains the most recently used ones.
 //!
-//! All logs of a store share one cache, so that its size does not grow with their number.
+//! All logs of a store share one cache, so that its size does not grow with the number of logs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,31 +11,32 @@ use storage::log::Lsn;
 
 use super::segment::RunEntry;
 
-/// The runs of one vbucket in one segment.
+/// The index entries of the runs (groups of mutations) of one vbucket in one segment.
 pub(in crate::change_log) type Runs = Arc<[RunEntry]>;
 
-/// Number of a log in a cache.
+/// The number by which a cache distinguishes its logs.
 type LogNumber = u64;
 type Key = (LogNumber, Lsn, VbucketId);
 
-/// A bounded cache of indexes; the least recently used one is evicted first.
+/// A cache of segment indexes with a limit in bytes. The least recently used index is removed
+/// first.
 pub struct IndexCache {
     bytes_max: usize,
-    contents: Mutex<Contents>,
+    contents: Mutex<CacheContents>,
 }
 
 #[derive(Default)]
-struct Contents {
+struct CacheContents {
     bytes: usize,
     /// The number of uses so far, which serves as a clock.
     now: u64,
     runs: BTreeMap<Key, (Runs, u64)>,
     by_use: BTreeMap<u64, Key>,
-    /// Number of the log that was added last.
+    /// The number of the last log that began to use the cache.
     logs: LogNumber,
 }
 
-/// The indexes of one log in a cache. They are removed when the log is dropped.
+/// The cached indexes of one log. They are removed from the cache when this value is dropped.
 pub(super) struct LogIndexes {
     cache: Arc<IndexCache>,
     log: LogNumber,
@@ -47,7 +48,7 @@ impl IndexCache {
         Arc::new(Self { bytes_max, contents: Mutex::default() })
     }
 
-    /// Adds a log that is being opened; returns its view of the cache.
+    /// Registers a log that is being opened, and returns its part of the cache.
     pub(super) fn of_new_log(self: &Arc<Self>) -> LogIndexes {
         let mut contents = lock(&self.contents);
         contents.logs += 1;
@@ -58,7 +59,7 @@ impl IndexCache {
 impl LogIndexes {
     pub(super) fn get(&self, base: Lsn, vbucket: VbucketId) -> Option<Runs> {
         let mut contents = lock(&self.cache.contents);
-        let Contents { now, runs, by_use, .. } = &mut *contents;
+        let CacheContents { now, runs, by_use, .. } = &mut *contents;
         *now += 1;
         let key = (self.log, base, vbucket);
         let (runs, used) = runs.get_mut(&key)?;
@@ -68,7 +69,8 @@ impl LogIndexes {
         Some(Arc::clone(runs))
     }
 
-    /// Adds runs to the cache, unless they are larger than the whole cache.
+    /// Adds the index entries of a vbucket in the segment that begins at `base`. Does nothing if
+    /// they are larger than the whole cache.
     pub(super) fn put(&self, base: Lsn, vbucket: VbucketId, runs: &Runs) {
         let mut contents = lock(&self.cache.contents);
         let (key, bytes_max) = ((self.log, base, vbucket), self.cache.bytes_max);
@@ -86,7 +88,7 @@ impl LogIndexes {
         }
     }
 
-    /// Removes the indexes of segments before `first`.
+    /// Removes the indexes of all segments of the log that begin before `first`.
     pub(super) fn forget_before(&self, first: Lsn) {
         let mut contents = lock(&self.cache.contents);
         let behind = (self.log, first, VbucketId(0));
@@ -102,7 +104,7 @@ impl Drop for LogIndexes {
     }
 }
 
-impl Contents {
+impl CacheContents {
     fn remove(&mut self, key: Key) {
         if let Some((runs, used)) = self.runs.remove(&key) {
             self.bytes -= bytes_of(&runs);
@@ -117,7 +119,8 @@ impl std::fmt::Debug for IndexCache {
     }
 }
 
-/// Returns the bytes of memory of the runs and their entries in both maps.
+/// Returns the memory that the index entries take in the cache, in bytes, with the entries of
+/// both maps.
 fn bytes_of(runs: &Runs) -> usize {
     std::mem::size_of_val(&**runs) + 128
 }
@@ -157,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn all_logs_together_are_bounded_and_a_closed_log_leaves_nothing() {
+    fn one_bound_for_all_logs_and_closing_removes_entries() {
         let runs = ten_runs();
         let all = IndexCache::new(4 * bytes_of(&runs));
         let logs: Vec<_> = (0..10).map(|_| all.of_new_log()).collect();

@@ -1,10 +1,11 @@
-//! The visible part of a change log: the position of each vbucket, and the segments with its
-//! mutations.
+//! The part of a change log that readers can see: the position of each vbucket, and the segments
+//! with its mutations.
 //!
-//! The *directory* of a vbucket lists the segments with its retained mutations, by the first seqno
-//! in each. A run invalidates all mutations of earlier segments at or after its first seqno,
-//! because there must have been a rewind in between. So each seqno up to the end is valid in
-//! exactly one segment, and in exactly one run of it.
+//! The *directory* of a vbucket lists the segments with its retained mutations, each with its
+//! first seqno. A run (a sequence of mutations of one vbucket) invalidates all mutations in
+//! earlier segments with the same or larger seqnos, because there must have been a rewind in
+//! between. So each seqno up to the end is valid in exactly one segment, and in exactly one run
+//! of it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,41 +17,45 @@ use super::segment::{SegmentIndex, SeqnoRange};
 use crate::change_log::items::state::{Change, VbucketState};
 use crate::document_store::LogExtent;
 
-/// The position of one vbucket, and the segments with its mutations.
+/// The position of one vbucket in the log, and the segments with its mutations.
 #[derive(Clone, Debug, Default)]
 pub(in crate::change_log) struct VbucketIndex {
     pub(in crate::change_log) state: VbucketState,
-    /// The number of rewinds, removals and beginnings since the log was opened.
+    /// The number of rewinds, removals and restarts of the vbucket since the log was opened. A
+    /// reader detects such a change by comparing this number.
     pub(in crate::change_log) history: u64,
-    /// For each segment with retained mutations, the first seqno in it and the LSN of its
-    /// beginning, oldest first.
+    /// The segments with retained mutations of the vbucket, oldest first: the first seqno in
+    /// each, and the LSN at which it begins.
     segments: VecDeque<(Seqno, Lsn)>,
 }
 
-/// A logged change that is not visible yet.
+/// A change that is in the log, but not visible to readers yet.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::change_log) struct PlacedChange {
     pub(in crate::change_log) vbucket: VbucketId,
     pub(in crate::change_log) change: Change,
-    /// LSN of the change's item; `segment` is the LSN of its segment's beginning.
+    /// The LSN of the item with the change; `segment` is the LSN at which the item's segment
+    /// begins.
     pub(in crate::change_log) lsn: Lsn,
     pub(in crate::change_log) segment: Lsn,
 }
 
-/// The visible part of a change log.
+/// The part of a change log that readers can see: the positions of the vbuckets, and their
+/// segments.
 #[derive(Debug)]
 pub(in crate::change_log) struct LogIndex {
     pub(in crate::change_log) vbuckets: Vec<VbucketIndex>,
     /// The index of the last segment.
     pub(in crate::change_log) tail: SegmentIndex,
-    /// Closed segments whose side files are not written yet.
+    /// The indexes of closed segments whose side files are not written yet.
     pub(in crate::change_log) closed: Vec<Arc<SegmentIndex>>,
-    /// The LSN up to which the log is visible.
+    /// The LSN up to which readers can see the log.
     pub(in crate::change_log) end: Lsn,
 }
 
 impl VbucketIndex {
-    /// Returns the segment that has a seqno, and the last seqno that is valid in it.
+    /// Returns the segment that has the mutation with a seqno, and the last seqno that is valid
+    /// in that segment.
     pub(in crate::change_log) fn segment_of(&self, seqno: Seqno) -> Option<(Lsn, Seqno)> {
         let behind = self.segments.partition_point(|(first, _)| *first <= seqno);
         let (_, base) = *self.segments.get(behind.checked_sub(1)?)?;
@@ -58,13 +63,13 @@ impl VbucketIndex {
         Some((base, next.unwrap_or(self.state.extent.end)))
     }
 
-    /// Adds a segment, newer than all others, with its first retained seqno.
+    /// Adds the newest segment, with the first retained seqno of the vbucket in it.
     fn push(&mut self, first: Seqno, base: Lsn) {
         self.cut(first);
         self.segments.push_back((first, base));
     }
 
-    /// Removes the segments that begin at or after a seqno.
+    /// Removes the segments whose first seqno is `from` or larger.
     fn cut(&mut self, from: Seqno) {
         while self.segments.back().is_some_and(|(first, _)| *first >= from) {
             self.segments.pop_back();
@@ -82,13 +87,13 @@ impl VbucketIndex {
         }
     }
 
-    /// Returns the oldest segment with retained mutations.
+    /// Returns the LSN at which the oldest segment with retained mutations begins.
     pub(in crate::change_log) fn oldest(&self) -> Option<Lsn> {
         self.segments.front().map(|(_, base)| *base)
     }
 
-    /// Returns the last seqno in the segments before an LSN; `None` if none of these has retained
-    /// mutations.
+    /// Returns the last seqno of the vbucket in the segments that begin before an LSN; `None` if
+    /// none of these has retained mutations.
     fn last_before(&self, lsn: Lsn) -> Option<Seqno> {
         self.oldest().filter(|oldest| *oldest < lsn)?;
         let behind = self.segments.iter().find(|(_, base)| *base >= lsn);
@@ -97,7 +102,7 @@ impl VbucketIndex {
 
     fn apply(&mut self, change: &Change, segment: Lsn) {
         match change {
-            _ if change.clears() => {
+            _ if change.clears_vbucket() => {
                 self.segments.clear();
                 self.history += 1;
             }
@@ -116,8 +121,8 @@ impl VbucketIndex {
 }
 
 impl LogIndex {
-    /// Creates an index without segments; [`Self::add_segment`] and [`Self::finish`] fill its
-    /// directory.
+    /// Creates an index whose directory is empty; [`Self::add_segment`] and [`Self::finish`] fill
+    /// it.
     pub(in crate::change_log) fn new(
         states: &[VbucketState],
         tail: SegmentIndex,
@@ -128,8 +133,8 @@ impl LogIndex {
         Self { vbuckets, tail, closed: Vec::new(), end }
     }
 
-    /// Adds the seqno ranges of the next segment. Returns the first range that leaves a gap after
-    /// the earlier segments as an error.
+    /// Adds the next segment, which has these ranges of seqnos. The error is the first range that
+    /// leaves a gap after the earlier segments.
     pub(in crate::change_log) fn add_segment(
         &mut self,
         base: Lsn,
@@ -154,8 +159,8 @@ impl LogIndex {
         Ok(())
     }
 
-    /// Completes the directory, in which the segments must reach the end of each vbucket. Returns
-    /// missing seqnos of a vbucket as an error.
+    /// Completes the directory. The segments must reach the end of each vbucket; the error is a
+    /// range of seqnos that no segment has.
     pub(in crate::change_log) fn finish(&mut self, lasts: &[Seqno]) -> Result<(), SeqnoRange> {
         for (at, (vbucket, last)) in self.vbuckets.iter_mut().zip(lasts).enumerate() {
             let LogExtent { purged, end, .. } = vbucket.state.extent;
@@ -175,15 +180,16 @@ impl LogIndex {
         Ok(())
     }
 
-    /// Returns the last seqno in the segments before an LSN, for each vbucket with retained
-    /// mutations in one of these segments.
+    /// Returns, for each vbucket with retained mutations in the segments that begin before an
+    /// LSN, the last seqno in these segments.
     pub(in crate::change_log) fn lasts_before(&self, lsn: Lsn) -> Vec<(VbucketId, Seqno)> {
         let last =
             |(vbucket, n): (&VbucketIndex, u16)| Some((VbucketId(n), vbucket.last_before(lsn)?));
         self.vbuckets.iter().zip(0..).filter_map(last).collect()
     }
 
-    /// Makes changes visible, with the resulting states of the vbuckets.
+    /// Makes changes visible to readers. `states` are the positions of the vbuckets after the
+    /// changes, and `end` is the LSN after them.
     pub(in crate::change_log) fn publish(
         &mut self,
         changes: &mut Vec<PlacedChange>,

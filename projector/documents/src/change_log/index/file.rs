@@ -1,4 +1,5 @@
-//! The side file of a closed segment: its index, by vbucket.
+//! The side file of a closed log segment, which contains the segment's index: for each vbucket,
+//! the places of its runs (sequences of mutations).
 //!
 //! ```text
 //! BASE.index := header  range*  section*                                             (little endian)
@@ -7,8 +8,8 @@
 //! section    := (count item_bytes lsn bytes_before)*       varints; the last two are differences to the run before
 //! ```
 //!
-//! The file is derived from its segment, so it is neither synced nor trusted: a missing, old or
-//! damaged file is written again.
+//! The file is derived from its segment, so it is not synced. A missing, old or damaged file is
+//! written again.
 
 use proto::model::ids::{Seqno, VbucketId};
 use proto::rpc::varint::{put_varint, take_varint};
@@ -24,7 +25,7 @@ pub(in crate::change_log) const HEADER_BYTES: usize = 40;
 /// The size in bytes of a range.
 pub(in crate::change_log) const RANGE_BYTES: usize = 32;
 
-/// The identity of the segment that an index belongs to.
+/// The identity of the closed segment that an index belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::change_log) struct IndexedSegment {
     pub(in crate::change_log) log_id: u64,
@@ -32,7 +33,8 @@ pub(in crate::change_log) struct IndexedSegment {
     pub(in crate::change_log) end: Lsn,
 }
 
-/// A range of the file, with the place of its section.
+/// The section of one vbucket in a side file: the vbucket's range of seqnos, and the place of its
+/// entries in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::change_log) struct Section {
     pub(super) range: SeqnoRange,
@@ -41,7 +43,7 @@ pub(in crate::change_log) struct Section {
     crc: u32,
 }
 
-/// Encodes an index.
+/// Encodes the index of a segment as the bytes of its side file.
 pub(super) fn encode(segment: IndexedSegment, index: &SegmentIndex) -> Vec<u8> {
     let (ranges, mut sections) = (index.ranges(), Vec::new());
     let sections_at = HEADER_BYTES + ranges.len() * RANGE_BYTES;
@@ -84,8 +86,8 @@ fn put_runs(out: &mut Vec<u8>, base: Lsn, runs: &[RunEntry]) {
     }
 }
 
-/// Returns the number of ranges in a header; `None` if the header belongs to another segment. The
-/// checksum is not checked yet.
+/// Returns the number of ranges that a side file's header names; `None` if the header belongs to
+/// another segment. The checksum is not checked yet.
 pub(in crate::change_log) fn range_count(header: &[u8], segment: IndexedSegment) -> Option<usize> {
     let is_of = header.len() >= HEADER_BYTES
         && &header[..4] == MAGIC
@@ -96,7 +98,7 @@ pub(in crate::change_log) fn range_count(header: &[u8], segment: IndexedSegment)
     is_of.then(|| u32_at(header, 32) as usize).filter(|count| *count <= usize::from(u16::MAX) + 1)
 }
 
-/// Decodes a header with its ranges; `None` if it is damaged.
+/// Decodes the header of a side file with all ranges; `None` if it is damaged.
 pub(in crate::change_log) fn parse_sections(header: &[u8]) -> Option<Vec<Section>> {
     if header.len() < HEADER_BYTES || header_crc(header) != u32_at(header, 36) {
         return None;
@@ -115,7 +117,8 @@ pub(in crate::change_log) fn parse_sections(header: &[u8]) -> Option<Vec<Section
 }
 
 impl Section {
-    /// Decodes the runs of the section; `None` if it is damaged.
+    /// Decodes the index entries in the bytes of this section; `None` if they are damaged. `base`
+    /// is the LSN at which the segment begins.
     pub(in crate::change_log) fn parse(&self, base: Lsn, section: &[u8]) -> Option<Vec<RunEntry>> {
         if crc32c::crc32c(section) != self.crc {
             return None;

@@ -1,5 +1,5 @@
-//! The side files of a log: read when they are needed, and written again when they are missing or
-//! damaged.
+//! Reads and writes the side files of a log, which contain the indexes of closed segments. A
+//! missing or damaged side file is written again from its segment.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use proto::env::{FileSystem, OpenMode};
 use proto::lock::lock;
 use proto::model::ids::VbucketId;
 use proto::{Error, ErrorCode, Result};
-use storage::log::{LogRecord, Lsn, RecordState, scan, segment_path};
+use storage::log::{LogRecord, Lsn, RecordState, scan_segment, segment_path};
 
 use super::cache::{IndexCache, LogIndexes, Runs};
 use super::file::{
@@ -18,7 +18,7 @@ use super::file::{
 use super::segment::{SegmentIndex, SeqnoRange};
 use crate::change_log::items::item::items;
 
-/// The side files of a log.
+/// The side files of a log, with the indexes of its closed segments.
 pub(in crate::change_log) struct IndexFiles {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
@@ -27,7 +27,7 @@ pub(in crate::change_log) struct IndexFiles {
     writing: Mutex<()>,
 }
 
-/// Path of the side file of a segment.
+/// Returns the path of the side file of the segment that begins at `base`.
 pub(in crate::change_log) fn index_path(dir: &Path, base: Lsn) -> PathBuf {
     segment_path(dir, base).with_extension("index")
 }
@@ -42,7 +42,7 @@ impl IndexFiles {
         Self { fs: Arc::clone(fs), dir: dir.to_owned(), cache, writing: Mutex::default() }
     }
 
-    /// The runs of a vbucket in a closed segment.
+    /// Returns the index entries of a vbucket in a closed segment.
     pub(in crate::change_log) fn runs(
         &self,
         segment: IndexedSegment,
@@ -67,14 +67,15 @@ impl IndexFiles {
         }
     }
 
+    /// Builds the index of a closed segment from the segment, and writes its side file.
     fn rebuild(&self, segment: IndexedSegment) -> Result<SegmentIndex> {
         let index = index_of(&*self.fs, &self.dir, segment)?;
         self.write(segment, &index);
         Ok(index)
     }
 
-    /// Writes the side file of a closed segment. A failure is harmless: the index is built from the
-    /// segment again.
+    /// Writes the side file of a closed segment. A failure is only logged, because the index can
+    /// be built from the segment again.
     pub(in crate::change_log) fn write(&self, segment: IndexedSegment, index: &SegmentIndex) {
         let _one_at_a_time = lock(&self.writing);
         let path = index_path(&self.dir, segment.base);
@@ -90,13 +91,13 @@ impl IndexFiles {
         }
     }
 
-    /// True if the side file of a segment exists.
+    /// Returns true if the side file of the segment that begins at `base` exists.
     pub(in crate::change_log) fn is_written(&self, base: Lsn) -> bool {
         self.fs.exists(&index_path(&self.dir, base))
     }
 
-    /// Removes the side files of segments before `first`, and of the last segment `last`, which
-    /// must not have one yet.
+    /// Removes the side files of segments that begin before `first`, and of the segment `last`,
+    /// which is not closed and must not have a side file.
     pub(in crate::change_log) fn remove_stale(&self, first: Lsn, last: Lsn) -> Result<()> {
         let names = self.fs.list(&self.dir)?;
         for path in names {
@@ -116,8 +117,8 @@ impl IndexFiles {
         Ok(())
     }
 
-    /// Removes the side files of released segments. A file that cannot be removed is removed at the
-    /// next opening.
+    /// Removes the side files of released segments. If a removal fails, the file is removed at
+    /// the next opening of the log.
     pub(in crate::change_log) fn forget(&self, released: &[Lsn], first: Lsn) {
         self.cache.forget_before(first);
         for base in released {
@@ -132,7 +133,8 @@ impl IndexFiles {
     }
 }
 
-/// Opens a side file and reads its header and its ranges; `None` if they are missing or damaged.
+/// Opens a side file, and reads its header and its ranges; `None` if the file is missing or
+/// damaged.
 pub(super) fn read_sections(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -167,7 +169,7 @@ fn read_runs(
     section.parse(segment.base, &bytes).map(Runs::from)
 }
 
-/// Reads a complete side file; `None` if it is missing or damaged.
+/// Reads a complete side file; `None` if the file is missing or damaged.
 pub(in crate::change_log) fn read_index(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -186,7 +188,7 @@ fn index_of(fs: &dyn FileSystem, dir: &Path, segment: IndexedSegment) -> Result<
     let path = segment_path(dir, segment.base);
     let mut index = SegmentIndex::new(segment.base);
     let mut built = Ok(());
-    let found = scan(fs, &path, &mut |record, payload| {
+    let found = scan_segment(fs, &path, &mut |record, payload| {
         if built.is_err() || record.mark {
             return;
         }
@@ -218,7 +220,7 @@ fn put_record(index: &mut SegmentIndex, record: LogRecord<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the LSN of the first item of a group, which is a record of the log.
+/// Returns the LSN of the first item in a record of the log, which contains one group of items.
 pub(in crate::change_log) fn payload_lsn(record: &LogRecord<'_>) -> Lsn {
     record.end - record.payload.len() as u64
 }

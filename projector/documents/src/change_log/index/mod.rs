@@ -1,4 +1,5 @@
-//! The index of a log: the directory in memory, and the indexes of its segments, in memory or in side files.
+//! The index of a change log, which finds the mutations of a vbucket: the directory of segments
+//! in memory, and the index of each segment in memory or in a side file.
 
 pub mod cache;
 pub mod directory;

@@ -1,9 +1,10 @@
-//! The index of the runs of one segment.
+//! The index of one log segment, which finds its runs. A run is a sequence of mutations of one
+//! vbucket.
 //!
-//! The index is derived from the items of its segment alone: a rewind cuts off later runs, and a
-//! removal removes all runs of the vbucket. So the runs of a vbucket are contiguous and do not
-//! overlap. Items of later segments do not change it; the directory (`directory.rs`) defines which
-//! runs are still valid.
+//! The index is derived from the items of its segment alone. A rewind item removes later
+//! mutations of its vbucket from the index, and a removal item removes all runs of its vbucket.
+//! So the runs of a vbucket are contiguous and do not overlap. Items of later segments do not
+//! change it; the directory (`directory.rs`) defines which runs are still valid.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +13,18 @@ use storage::log::Lsn;
 
 use crate::change_log::items::state::Change;
 
-/// A run in the index: 32 bytes.
+/// The entry of a run in the index of a segment: 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::change_log) struct RunEntry {
     pub(in crate::change_log) first: Seqno,
-    /// Bytes of the vbucket's log before the run.
+    /// The bytes of the vbucket's log before the run.
     pub(in crate::change_log) bytes_before: u64,
     /// LSN of the run's item.
     pub(in crate::change_log) lsn: Lsn,
     /// The number of bytes of the item.
     pub(in crate::change_log) item_bytes: u32,
-    /// Number of valid mutations; the run contains more if a rewind cut it.
+    /// The number of valid mutations of the run. The item contains more if a rewind has removed
+    /// some.
     pub(super) count: u32,
 }
 
@@ -32,7 +34,7 @@ impl RunEntry {
     }
 }
 
-/// The first and the last seqno of a vbucket in a segment.
+/// The first and the last seqno of a vbucket's mutations in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::change_log) struct SeqnoRange {
     pub(in crate::change_log) vbucket: VbucketId,
@@ -52,10 +54,10 @@ impl SegmentIndex {
         Self { base, runs: BTreeMap::new() }
     }
 
-    /// Adds the change of an item of this segment.
+    /// Applies the change that an item of this segment makes to a vbucket.
     pub(in crate::change_log) fn apply(&mut self, vbucket: VbucketId, change: &Change, lsn: Lsn) {
         match *change {
-            _ if change.clears() => {
+            _ if change.clears_vbucket() => {
                 self.runs.remove(&vbucket);
             }
             Change::Run { first, last, bytes_before, item_bytes, .. } => {
@@ -68,6 +70,7 @@ impl SegmentIndex {
         }
     }
 
+    /// Removes the mutations of a vbucket after the seqno `to`.
     fn cut(&mut self, vbucket: VbucketId, to: Seqno) {
         let Some(runs) = self.runs.get_mut(&vbucket) else { return };
         runs.truncate(runs.partition_point(|run| run.first <= to));
@@ -89,7 +92,7 @@ impl SegmentIndex {
         self.runs.iter().map(|(vbucket, runs)| (*vbucket, runs.as_slice()))
     }
 
-    /// The seqnos of each vbucket of the segment.
+    /// Returns the range of seqnos of each vbucket that has mutations in the segment.
     pub(in crate::change_log) fn ranges(&self) -> Vec<SeqnoRange> {
         let range = |(vbucket, runs): (VbucketId, &[RunEntry])| {
             let (first, last) = (runs.first()?.first, runs.last()?.last());
@@ -99,7 +102,7 @@ impl SegmentIndex {
     }
 }
 
-/// Returns the position of the run that contains a seqno; `None` if there is none.
+/// Returns the index in `runs` of the run with a seqno; `None` if no run has it.
 pub(in crate::change_log) fn position_of(runs: &[RunEntry], seqno: Seqno) -> Option<usize> {
     let at = runs.partition_point(|run| run.first <= seqno).checked_sub(1)?;
     (runs[at].last() >= seqno).then_some(at)
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rewind_cuts_and_a_removal_clears() {
+    fn rewind_and_removal_shorten_the_index() {
         let (mut index, v) = (SegmentIndex::new(7), VbucketId(3));
         index.apply(v, &run(5, 9), 10);
         index.apply(v, &run(10, 12), 20);

@@ -1,4 +1,4 @@
-//! Description of a segment's items for `sextant inspect`.
+//! Describes the items of a log segment for `sextant inspect`.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use proto::env::FileSystem;
 use proto::model::ids::{BucketId, ProducerTransactionId, Seqno, TransactionId, VbucketId};
 use serde::Serialize;
 use storage::log::{
-    Lsn, RECORD_OVERHEAD_BYTES, RecordInfo, RecordState, SegmentInfo, scan, segment_log_id,
+    Lsn, RECORD_OVERHEAD_BYTES, RecordInfo, RecordState, SegmentInfo, scan_segment, segment_log_id,
 };
 
 use crate::change_log::items::item::{Item, LogEvent, items};
-use proto::model::commits::{Committed, TransactionEvent};
+use proto::model::commits::{CommittedTransaction, TransactionEvent};
 use proto::model::open_commit::{CommitId, OpenCommit};
 
-/// The content of an item, or a description of damage.
+/// The decoded content of a log item, or a description of damage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemContent {
@@ -43,9 +43,10 @@ pub enum ItemContent {
         /// The vbucket that was removed.
         vbucket: VbucketId,
     },
-    /// An empty vbucket began with a purge point.
+    /// The log of an empty vbucket was begun after a purge point, because its documents are
+    /// copied from another projector.
     Begin {
-        /// The vbucket that was restarted.
+        /// The vbucket whose log was begun.
         vbucket: VbucketId,
         /// The seqno of the purge point.
         purged: Seqno,
@@ -92,7 +93,7 @@ pub enum ItemContent {
         /// All vbuckets in which the transaction has mutations.
         vbuckets: Vec<VbucketId>,
     },
-    /// An epoch has a commit of several parts, or its missing parts are no longer waited for.
+    /// A commit of several parts has ended: an epoch has it, or its missing parts were given up.
     Settled {
         /// The identity of the commit.
         commit: CommitId,
@@ -109,23 +110,23 @@ pub enum ItemContent {
 pub struct ItemInfo {
     /// LSN of the item.
     pub lsn: Lsn,
-    /// Offset of the group in the file.
+    /// The offset in the segment file at which the item's group begins.
     pub group_offset: u64,
-    /// Bytes of the item, or of the damaged range.
+    /// The number of bytes of the item, or of the damaged range.
     pub bytes: u64,
     /// The decoded content of the item.
     pub content: ItemContent,
 }
 
-/// Passes each item of a segment file to `each`, also after damage, and returns a summary of the
-/// segment. Uses as much memory as the longest group.
+/// Passes each item of a segment file to `each`, and continues after damage. Returns a summary of
+/// the segment. Uses as much memory as the longest group.
 pub fn describe(
     fs: &dyn FileSystem,
     path: &Path,
     each: &mut dyn FnMut(&ItemInfo),
 ) -> Result<SegmentInfo> {
     let log_id = segment_log_id(fs, path)?;
-    scan(fs, path, &mut |record, payload| {
+    scan_segment(fs, path, &mut |record, payload| {
         let RecordInfo { offset, lsn, bytes, mark, state, .. } = *record;
         let damaged = |lsn, bytes, what: &str| {
             let content = ItemContent::Damaged { what: what.into() };
@@ -171,7 +172,7 @@ fn content(item: &Item<'_>) -> Result<ItemContent> {
 }
 
 fn transaction(event: TransactionEvent) -> ItemContent {
-    let committed = |Committed { transaction, affected, .. }, participants| {
+    let committed = |CommittedTransaction { transaction, affected, .. }, participants| {
         ItemContent::Committed { transaction, affected, participants }
     };
     match event {

@@ -1,4 +1,4 @@
-//! Check that a change log has all data that its checkpoint needs.
+//! Checks that a change log has all data that its checkpoint needs.
 
 use proto::model::ids::{Seqno, VbucketId};
 use storage::log::Lsn;
@@ -6,25 +6,26 @@ use storage::log::Lsn;
 use crate::change_log::items::state::{Change, LogState, VbucketState};
 use crate::document_store::LogExtent;
 
-/// The requirements of a checkpoint, and of the items after it, on the log.
-pub(super) struct Expected {
+/// The data that a checkpoint, and the log items after it, require the log to contain.
+pub(super) struct LogRequirements {
     log_id: Option<u64>,
     from: Lsn,
-    /// The state of each vbucket, and the first of its seqnos that the log must have.
+    /// For each vbucket, its position, and the first of its seqnos that the log was found to
+    /// have.
     vbuckets: Vec<(VbucketState, Option<Seqno>)>,
 }
 
-impl Expected {
+impl LogRequirements {
     pub(super) fn new(checkpoint: &LogState) -> Self {
         let LogState { log_id, from, ref vbuckets } = *checkpoint;
         Self { log_id, from, vbuckets: vbuckets.iter().map(|state| (*state, None)).collect() }
     }
 
-    /// Updates the requirements with a change in the log.
+    /// Updates the requirements with a change that the log contains.
     pub(super) fn change(&mut self, vbucket: VbucketId, change: &Change, lsn: Lsn) {
         let Some((state, first)) = self.vbuckets.get_mut(usize::from(vbucket.0)) else { return };
         match change {
-            _ if change.clears() => *first = None,
+            _ if change.clears_vbucket() => *first = None,
             Change::Run { first: new, .. } => {
                 *first = Some(first.map_or(*new, |old| old.min(*new)))
             }
@@ -37,7 +38,7 @@ impl Expected {
         }
     }
 
-    /// Returns descriptions of the missing parts of the log.
+    /// Returns descriptions of the required data that the log lacks.
     pub(super) fn missing(&self, log_id: Option<u64>, first: Option<Lsn>, end: Lsn) -> Vec<String> {
         let mut missing = Vec::new();
         if self.log_id.is_some() && log_id != self.log_id {

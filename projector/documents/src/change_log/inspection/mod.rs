@@ -1,5 +1,5 @@
-//! Inspection of a log's files: their contents, their damage, and whether the log has all data that
-//! its checkpoint needs.
+//! Inspects the files of a change log: lists their contents and their damage, and checks whether
+//! the log has all data that its checkpoint needs.
 
 pub mod describe;
 mod expected;

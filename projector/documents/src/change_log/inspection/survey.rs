@@ -1,8 +1,8 @@
-//! Check of a whole change log, also after damage: its contents, the damage, and the affected
-//! mutations.
+//! Checks a whole change log, and continues after damage. Reports the numbers of its contents,
+//! the damage, and the affected mutations.
 //!
-//! The log is read once from the beginning to the end. The check uses memory for the longest group,
-//! the index of one segment, and one position for each vbucket.
+//! The log is read once, from its beginning to its end. The memory in use is that of the longest
+//! group, of the index of one segment, and of one position for each vbucket.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,10 +14,10 @@ use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 use storage::log::{
     Lsn, RECORD_OVERHEAD_BYTES, RecordInfo, RecordState, SEGMENT_OVERHEAD_BYTES, SegmentInfo,
-    Witness, scan, segment_bases, segment_log_id, segment_path,
+    Witness, scan_segment, segment_bases, segment_log_id, segment_path,
 };
 
-use super::expected::Expected;
+use super::expected::LogRequirements;
 use crate::change_log::index::file::IndexedSegment;
 use crate::change_log::index::files::{index_path, read_index};
 use crate::change_log::index::segment::SegmentIndex;
@@ -25,13 +25,14 @@ use crate::change_log::items::format::HINT;
 use crate::change_log::items::item::{Item, items};
 use crate::change_log::items::state::{Change, LogState};
 
-/// Number of gaps that an error lists; further gaps are only counted.
+/// The number of gaps that an error message lists; further gaps are only counted.
 const GAPS_LISTED_MAX: usize = 8;
 
-/// Number of findings, and of notes, that a survey lists; further ones are only counted.
+/// The number of findings, and the number of notes, that a survey lists; further ones are only
+/// counted.
 const REMARKS_MAX: usize = 1000;
 
-/// The number of items of a change log, and its damage.
+/// The result of checking a change log: the numbers of its contents, and its damage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LogSurvey {
     /// The random id of the log, if a segment is readable.
@@ -50,13 +51,13 @@ pub struct LogSurvey {
     pub gaps: Vec<SeqnoGap>,
     /// Damaged or missing data.
     pub findings: Vec<LogRemark>,
-    /// Harmless leftovers of a crash, and side files that are written again.
+    /// Harmless remarks: leftovers of a crash, and side files that will be written again.
     pub notes: Vec<LogRemark>,
     /// Number of findings and notes that are not listed.
     pub unlisted: u64,
 }
 
-/// Mutations of a vbucket that are lost or damaged.
+/// A range of mutations of a vbucket that are lost or damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SeqnoGap {
     /// The vbucket with the gap.
@@ -70,18 +71,18 @@ pub struct SeqnoGap {
 /// A remark about a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LogRemark {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
     /// The text of the remark.
     pub message: String,
 }
 
-/// Checks every segment, record, item and side file of a change log, and, with a checkpoint, that
-/// the log has all data that the checkpoint needs. No file is changed.
+/// Checks every segment, record, item and side file of a change log. With a checkpoint, also
+/// checks that the log has all data that the checkpoint needs. Changes no file.
 pub fn verify(fs: &dyn FileSystem, dir: &Path, checkpoint: Option<&LogState>) -> Result<LogSurvey> {
     let bases = segment_bases(fs, dir)?;
     let witness = Witness::read(fs, dir)?;
-    let expected = checkpoint.map(Expected::new);
+    let expected = checkpoint.map(LogRequirements::new);
     let mut surveyor = Surveyor { witness, expected, ..Surveyor::new(fs, dir) };
     for (n, base) in bases.iter().enumerate() {
         surveyor.segment(*base, bases.get(n + 1).copied());
@@ -96,8 +97,12 @@ pub fn verify(fs: &dyn FileSystem, dir: &Path, checkpoint: Option<&LogState>) ->
     Ok(surveyor.survey)
 }
 
-/// Adds the affected mutations to an error of damage.
-pub(in crate::change_log) fn explain(fs: &dyn FileSystem, dir: &Path, error: Error) -> Error {
+/// Adds to an error about damage which mutations are affected.
+pub(in crate::change_log) fn with_affected_mutations(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    error: Error,
+) -> Error {
     if error.code != ErrorCode::Corrupt {
         return error;
     }
@@ -133,24 +138,25 @@ impl std::fmt::Display for SeqnoGap {
     }
 }
 
-/// The last position of a vbucket that the survey has found.
+/// The last position of a vbucket that the survey has read.
 #[derive(Clone, Copy)]
 struct LastPosition {
     end: Seqno,
-    /// Number of damaged ranges before the vbucket's last item.
+    /// The number of damaged ranges of the log before the vbucket's last item.
     damaged: u64,
 }
 
+/// The progress of checking a change log.
 struct Surveyor<'a> {
     fs: &'a dyn FileSystem,
     dir: &'a Path,
     survey: LogSurvey,
     witness: Option<Witness>,
-    expected: Option<Expected>,
+    expected: Option<LogRequirements>,
     /// The previous segment, if it was readable.
     before: Option<SegmentInfo>,
     known: BTreeMap<VbucketId, LastPosition>,
-    /// Number of damaged ranges so far.
+    /// The number of damaged ranges found so far.
     damaged: u64,
 }
 
@@ -176,7 +182,7 @@ impl<'a> Surveyor<'a> {
         }
     }
 
-    /// Checks a segment, and that the next one begins at its end.
+    /// Checks the segment that begins at `base`, and that the next one begins where it ends.
     fn segment(&mut self, base: Lsn, next: Option<Lsn>) {
         let path = segment_path(self.dir, base);
         self.survey.segments += 1;
@@ -191,7 +197,7 @@ impl<'a> Surveyor<'a> {
         let (fs, mut bad, mut durable) = (self.fs, Vec::new(), 0);
         let mut index = SegmentIndex::new(base);
         let log_id = segment_log_id(fs, &path).unwrap_or_default();
-        let found = scan(fs, &path, &mut |record, payload| {
+        let found = scan_segment(fs, &path, &mut |record, payload| {
             durable = durable.max(record.durable.unwrap_or(0));
             match record.state {
                 RecordState::Ok if record.mark => {}
@@ -250,7 +256,7 @@ impl<'a> Surveyor<'a> {
         self.before = None;
     }
 
-    /// Checks that a segment follows the previous one.
+    /// Checks that a segment directly follows the previous one, in the same log.
     fn order(&mut self, path: &Path, base: Lsn, found: &SegmentInfo) {
         if found.base != base {
             let said = found.base;
@@ -344,7 +350,7 @@ impl<'a> Surveyor<'a> {
         }
     }
 
-    /// Checks that the log reaches the synced position in its witness.
+    /// Checks that the log reaches the synced position that its witness file records.
     fn witness(&mut self, last: Option<Lsn>) {
         let path = Witness::path(self.dir);
         let Some(witness) = self.witness else {

@@ -1,4 +1,4 @@
-//! Encoding of a group at its place in the log.
+//! Encodes a group of items for its place in the log.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,46 +8,49 @@ use proto::{Error, ErrorCode, Result};
 use storage::log::Lsn;
 
 use super::format::{ITEM_HEADER_BYTES, ItemHeader, ItemKind, PURGE_POINT_BYTES, RunHead};
-use super::group::{Draft, GroupBuilder, RunDraft};
+use super::group::{DraftItem, GroupBuilder, RunDraft};
 use super::prepared_places::PreparedPlace;
 use super::state::{Change, VbucketState};
 
-/// A function that returns the bytes of a vbucket's log up to a seqno in the visible part.
+/// A function that returns the number of bytes of a vbucket's log up to a seqno that readers can
+/// see.
 pub(super) type LookUp<'a> = &'a dyn Fn(VbucketId, Seqno) -> Result<u64>;
 
-/// An encoder of groups, which keeps its buffers.
+/// An encoder of groups. The buffers are kept for the next group.
 #[derive(Default)]
 pub(in crate::change_log) struct Encoder {
-    /// The headers of all items, and those bodies that the encoder creates.
+    /// The headers of all items, and the bodies that are not in the buffers of the group.
     heads: Vec<u8>,
     /// For each item, the end of its bytes in `heads`.
     ends: Vec<usize>,
-    /// The LSN and the size of each run's item.
+    /// For each run (sequence of mutations), the LSN and the size of its item.
     pub(in crate::change_log) runs: Vec<(Lsn, u32)>,
-    /// The places of the prepared transactions of the group.
+    /// The places in the log of the changes of the group's prepared transactions.
     pub(in crate::change_log) prepared: Vec<(TransactionId, PreparedPlace)>,
-    /// The changes of the group, and the LSNs of their items.
+    /// The changes that the group makes to the positions of vbuckets, with the LSNs of their
+    /// items.
     pub(in crate::change_log) changes: Vec<(VbucketId, Change, Lsn)>,
 }
 
-/// The state of a vbucket after the items encoded so far.
+/// The position of a vbucket after the items that are encoded so far.
 #[derive(Clone, Copy)]
 struct EncodedState {
     state: VbucketState,
-    /// The seqno up to which the visible index is valid for the vbucket; `None` if the vbucket was
-    /// restarted.
+    /// The seqno up to which the index that readers use is still valid for the vbucket; `None` if
+    /// the vbucket was removed or restarted.
     known_to: Option<Seqno>,
 }
 
-/// The states of the vbuckets that a group changes.
-struct Stage<'a> {
+/// The positions of the vbuckets that a group changes, while the group is being encoded.
+struct EncodingStates<'a> {
     states: &'a [VbucketState],
     staged: BTreeMap<VbucketId, EncodedState>,
     look_up: LookUp<'a>,
 }
 
-impl Stage<'_> {
-    fn of(&self, vbucket: VbucketId) -> Result<EncodedState> {
+impl EncodingStates<'_> {
+    /// Returns the position of a vbucket after the items that are encoded so far.
+    fn state_of(&self, vbucket: VbucketId) -> Result<EncodedState> {
         if let Some(staged) = self.staged.get(&vbucket) {
             return Ok(*staged);
         }
@@ -57,9 +60,9 @@ impl Stage<'_> {
         Ok(EncodedState { state, known_to: Some(state.extent.end) })
     }
 
-    /// Returns the bytes of a vbucket's log up to a retained seqno.
+    /// Returns the number of bytes of a vbucket's log up to a retained seqno.
     fn bytes_to(&self, vbucket: VbucketId, to: Seqno) -> Result<u64> {
-        let EncodedState { state, known_to } = self.of(vbucket)?;
+        let EncodedState { state, known_to } = self.state_of(vbucket)?;
         match to {
             _ if to == state.extent.end => Ok(state.extent.bytes_end),
             _ if to == state.extent.purged => Ok(state.extent.bytes_purged),
@@ -71,12 +74,12 @@ impl Stage<'_> {
     }
 
     fn apply(&mut self, vbucket: VbucketId, change: &Change, lsn: Lsn) -> Result<()> {
-        let mut staged = self.of(vbucket)?;
+        let mut staged = self.state_of(vbucket)?;
         staged.state.apply(change, lsn).map_err(|why| {
             Error::new(ErrorCode::OutOfOrder, format!("vbucket {vbucket}: {why}"))
         })?;
         match change {
-            _ if change.clears() => staged.known_to = None,
+            _ if change.clears_vbucket() => staged.known_to = None,
             Change::Rewind { to, .. } => {
                 staged.known_to = staged.known_to.map(|known| known.min(*to));
             }
@@ -88,8 +91,8 @@ impl Stage<'_> {
 }
 
 impl Encoder {
-    /// Encodes a group whose payload begins at `lsn`. Returns the new states of the vbuckets that
-    /// it changes.
+    /// Encodes a group whose first item begins at `lsn`. Returns the new positions of the
+    /// vbuckets that it changes.
     pub(in crate::change_log) fn encode(
         &mut self,
         group: &GroupBuilder,
@@ -103,7 +106,7 @@ impl Encoder {
         self.prepared.clear();
         self.runs.clear();
         self.runs.resize(group.runs().len(), (0, 0));
-        let mut stage = Stage { states, staged: BTreeMap::new(), look_up };
+        let mut stage = EncodingStates { states, staged: BTreeMap::new(), look_up };
         for item in &group.items {
             let begin = self.heads.len();
             let body = self.item(&mut stage, group, item, (log_id, lsn))?;
@@ -111,10 +114,10 @@ impl Encoder {
                 return Err(Error::new(ErrorCode::OverLimit, "an item of more than 4 GiB"));
             }
             let item_bytes = self.heads.len() - begin + body;
-            if let Draft::Run(run) = item {
+            if let DraftItem::Run(run) = item {
                 self.runs[*run as usize] = (lsn, item_bytes as u32);
             }
-            if let Draft::Prepared(transaction, _) = item {
+            if let DraftItem::Prepared(transaction, _) = item {
                 let place = PreparedPlace { item: lsn, bytes: item_bytes as u32 };
                 self.prepared.push((*transaction, place));
             }
@@ -124,7 +127,7 @@ impl Encoder {
         Ok(stage.staged.into_iter().map(|(vbucket, staged)| (vbucket, staged.state)).collect())
     }
 
-    /// Returns the parts whose concatenation is the payload that was encoded last.
+    /// Returns the byte strings whose concatenation is the group that was encoded last.
     pub(in crate::change_log) fn parts<'a>(&'a self, group: &'a GroupBuilder) -> Vec<&'a [u8]> {
         let mut parts = Vec::with_capacity(2 * group.items.len());
         let mut begin = 0;
@@ -132,70 +135,70 @@ impl Encoder {
             parts.push(&self.heads[Range { start: begin, end: *end }]);
             begin = *end;
             match item {
-                Draft::Run(run) => parts.push(&group.runs()[*run as usize].mutations),
-                Draft::Record(body)
-                | Draft::Documents(_, body)
-                | Draft::Transaction(_, body)
-                | Draft::Prepared(_, body) => parts.push(body),
+                DraftItem::Run(run) => parts.push(&group.runs()[*run as usize].mutations),
+                DraftItem::Record(body)
+                | DraftItem::Documents(_, body)
+                | DraftItem::Transaction(_, body)
+                | DraftItem::Prepared(_, body) => parts.push(body),
                 _ => {}
             }
         }
         parts
     }
 
-    /// Encodes the header of an item, and the bytes of its body that are not in the group's
-    /// buffers. Returns the number of the remaining bytes.
+    /// Encodes the header of an item, and those bytes of its body that are not in the group's
+    /// buffers. Returns the number of the other bytes.
     fn item(
         &mut self,
-        stage: &mut Stage<'_>,
+        stage: &mut EncodingStates<'_>,
         group: &GroupBuilder,
-        item: &Draft,
+        item: &DraftItem,
         place: (u64, Lsn),
     ) -> Result<usize> {
         let lsn = place.1;
         match item {
-            Draft::Run(run) => return self.run(stage, &group.runs()[*run as usize], place),
-            Draft::Record(body) => {
+            DraftItem::Run(run) => return self.run(stage, &group.runs()[*run as usize], place),
+            DraftItem::Record(body) => {
                 return Ok(self.rest((ItemKind::Record, VbucketId(0)), place, body));
             }
-            Draft::Transaction(kind, body) => {
+            DraftItem::Transaction(kind, body) => {
                 return Ok(self.rest((*kind, VbucketId(0)), place, body));
             }
-            Draft::Prepared(_, body) => {
+            DraftItem::Prepared(_, body) => {
                 return Ok(self.rest((ItemKind::Transaction, VbucketId(0)), place, body));
             }
-            Draft::Documents(vbucket, body) => {
-                stage.of(*vbucket)?;
+            DraftItem::Documents(vbucket, body) => {
+                stage.state_of(*vbucket)?;
                 return Ok(self.rest((ItemKind::Documents, *vbucket), place, body));
             }
-            Draft::Rewind(vbucket, to) => {
-                let end = stage.of(*vbucket)?.state.extent.end;
+            DraftItem::Rewind(vbucket, to) => {
+                let end = stage.state_of(*vbucket)?.state.extent.end;
                 let to = (*to).min(end);
                 let bytes = if to.0 == 0 { 0 } else { stage.bytes_to(*vbucket, to)? };
                 self.change(stage, *vbucket, Change::Rewind { to, bytes }, lsn)?;
                 self.words((ItemKind::Rewind, *vbucket), place, &[to.0, bytes]);
             }
-            Draft::Remove(vbucket) => {
+            DraftItem::Remove(vbucket) => {
                 self.change(stage, *vbucket, Change::Remove, lsn)?;
                 self.words((ItemKind::Remove, *vbucket), place, &[]);
             }
-            Draft::Begin(vbucket, purged) => {
+            DraftItem::Begin(vbucket, purged) => {
                 self.change(stage, *vbucket, Change::Begin { purged: *purged }, lsn)?;
                 self.words((ItemKind::Begin, *vbucket), place, &[purged.0]);
             }
-            Draft::Purge(points) => self.purge(stage, points, place)?,
+            DraftItem::Purge(points) => self.purge(stage, points, place)?,
         }
         Ok(0)
     }
 
     fn run(
         &mut self,
-        stage: &mut Stage<'_>,
+        stage: &mut EncodingStates<'_>,
         run: &RunDraft,
         (log_id, lsn): (u64, Lsn),
     ) -> Result<usize> {
         let RunDraft { vbucket, vbuuid, first, last, bytes, ref mutations } = *run;
-        let bytes_before = stage.of(vbucket)?.state.extent.bytes_end;
+        let bytes_before = stage.state_of(vbucket)?.state.extent.bytes_end;
         let head = RunHead { vbuuid, first, last, bytes_before, bytes }.encode();
         let item_bytes = (ITEM_HEADER_BYTES + head.len() + mutations.len()) as u32;
         let change = Change::Run { first, last, bytes_before, bytes, item_bytes };
@@ -208,13 +211,13 @@ impl Encoder {
 
     fn purge(
         &mut self,
-        stage: &mut Stage<'_>,
+        stage: &mut EncodingStates<'_>,
         points: &[(VbucketId, Seqno)],
         place: (u64, Lsn),
     ) -> Result<()> {
         let mut body = Vec::with_capacity(points.len() * PURGE_POINT_BYTES);
         for (vbucket, to) in points {
-            let extent = stage.of(*vbucket)?.state.extent;
+            let extent = stage.state_of(*vbucket)?.state.extent;
             let to = (*to).clamp(extent.purged, extent.end);
             let bytes = stage.bytes_to(*vbucket, to)?;
             self.change(stage, *vbucket, Change::Purge { to, bytes }, place.1)?;
@@ -230,7 +233,7 @@ impl Encoder {
 
     fn change(
         &mut self,
-        stage: &mut Stage<'_>,
+        stage: &mut EncodingStates<'_>,
         vbucket: VbucketId,
         change: Change,
         lsn: Lsn,

@@ -1,16 +1,17 @@
-//! Encoding of the items of a group. The meaning of the fields is described in [`crate::change_log`].
+//! Encodes and decodes the headers of the items of a group. [`crate::change_log`] describes the
+//! meaning of the fields.
 
 use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 use storage::log::Lsn;
 
-/// The remedy that errors of a damaged change log recommend.
+/// The hint in errors about a damaged change log.
 pub(in crate::change_log) const HINT: &str = "restore the file from a copy, or go on without what is lost: `sextant source recover --accept-loss`";
 
-/// Bytes of an item's header.
+/// The number of bytes of an item's header.
 pub(in crate::change_log) const ITEM_HEADER_BYTES: usize = 12;
-/// Bytes of a run's body before its mutations.
+/// The number of bytes of a run's fixed fields, which precede its mutations.
 pub(super) const RUN_HEAD_BYTES: usize = 40;
-/// The number of bytes of one point of a purge.
+/// The number of bytes that one vbucket takes in the body of a purge item.
 pub(super) const PURGE_POINT_BYTES: usize = 18;
 
 /// The kind of an item.
@@ -40,15 +41,16 @@ impl ItemKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::change_log) struct ItemHeader {
     crc: u32,
-    /// Bytes of the body.
+    /// The number of bytes of the body.
     pub(super) len: u32,
     pub(in crate::change_log) kind: ItemKind,
-    /// The vbucket of the item; zero for an item of no vbucket.
+    /// The vbucket that the item concerns; zero if it concerns no vbucket.
     pub(in crate::change_log) vbucket: VbucketId,
 }
 
 impl ItemHeader {
-    /// Appends the header of an item at `lsn`; the body is the concatenation of `body`.
+    /// Appends the header of an item that begins at `lsn`. The item's body is the concatenation
+    /// of the byte strings in `body`.
     pub(in crate::change_log) fn put(
         out: &mut Vec<u8>,
         (log_id, lsn): (u64, Lsn),
@@ -66,8 +68,8 @@ impl ItemHeader {
         out.extend_from_slice(&fields);
     }
 
-    /// Removes an item's header and body from the front of a payload; `None` if it is too short.
-    /// The checksum is not checked.
+    /// Removes the header and the body of an item from the front of a group's bytes; `None` if
+    /// there are too few bytes. The checksum is not checked.
     pub(in crate::change_log) fn take<'a>(rest: &mut &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (header, tail) = rest.split_at_checked(ITEM_HEADER_BYTES)?;
         let len = u32_at(header, 4);
@@ -78,7 +80,7 @@ impl ItemHeader {
         Some((Self { crc: u32_at(header, 0), len, kind, vbucket }, body))
     }
 
-    /// Returns true if the checksum is valid for this body at this LSN.
+    /// Returns true if the header's checksum is valid for this body, at this LSN of this log.
     pub(super) fn is_valid(&self, (log_id, lsn): (u64, Lsn), body: &[u8]) -> bool {
         let mut fields = [0; ITEM_HEADER_BYTES - 4];
         fields[..4].copy_from_slice(&self.len.to_le_bytes());
@@ -101,16 +103,17 @@ fn place_crc(log_id: u64, lsn: Lsn) -> u32 {
     crc32c::crc32c(&place)
 }
 
-/// The fixed fields at the beginning of a run's body.
+/// The fixed fields at the beginning of a run's body. A run is a sequence of mutations of one
+/// vbucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::change_log) struct RunHead {
     /// The branch of all mutations of the run.
     pub(super) vbuuid: Vbuuid,
     pub(in crate::change_log) first: Seqno,
     pub(super) last: Seqno,
-    /// Bytes of the vbucket's log before the run, since the log began.
+    /// The number of bytes of the vbucket's log before the run, since the log began.
     pub(super) bytes_before: u64,
-    /// Bytes of the run's entries.
+    /// The number of bytes of the run's mutations.
     pub(in crate::change_log) bytes: u64,
 }
 
@@ -124,7 +127,8 @@ impl RunHead {
         out
     }
 
-    /// Removes the fixed fields from the front of a body; `None` if it is too short.
+    /// Removes the fixed fields of a run from the front of an item's body; `None` if there are
+    /// too few bytes.
     pub(super) fn take(rest: &mut &[u8]) -> Option<Self> {
         let (head, tail) = rest.split_at_checked(RUN_HEAD_BYTES)?;
         *rest = tail;

@@ -1,10 +1,10 @@
-//! Groups of events before they are encoded.
+//! Collects the events that are logged together as one group, before they are encoded.
 
 use std::sync::Arc;
 
 use proto::model::commits::TransactionEvent;
 use proto::model::ids::{Seqno, TransactionId, VbucketId, Vbuuid};
-use proto::model::joint::Prepared;
+use proto::model::joint::PreparedTransaction;
 use proto::rpc::mutation::MutationKind;
 use proto::rpc::varint::{put_bytes, put_varint};
 use proto::{Error, Result};
@@ -16,34 +16,35 @@ use crate::document_store::StoredDocument;
 use crate::mutation::{Mutation, entry_bytes};
 use crate::record::BucketRecord;
 
-/// Size in bytes above which a run ends. A read verifies complete runs, so the size bounds the
-/// bytes read for one mutation.
+/// The size in bytes above which a run (a sequence of mutations of one vbucket) ends. A read
+/// verifies complete runs, so this size bounds the bytes that are read for one mutation.
 const RUN_BYTES_MAX: usize = 64 << 10;
-/// Number of buffers that are kept for the next group: 16 MiB at most, unless single mutations are larger than a run.
+/// The number of buffers that are kept for the next group: at most 16 MiB, unless single
+/// mutations are larger than a run.
 const KEPT_RUNS_MAX: usize = 256;
 
 const NO_RUN: u32 = u32::MAX;
 
-/// A builder of a group: events of a bucket that are logged together. The items are in the order in
-/// which they are added; the mutations between two other items are grouped by vbucket, in their
-/// order within each vbucket. A cleared builder keeps its buffers.
+/// A builder of a group: events of a bucket that are logged together. The items keep the order in
+/// which they are added, except that mutations which are added one after another are grouped by
+/// vbucket. A cleared builder keeps its buffers.
 #[derive(Debug, Default)]
 pub struct GroupBuilder {
-    pub(super) items: Vec<Draft>,
+    pub(super) items: Vec<DraftItem>,
     /// The runs of this group, followed by unused buffers of earlier groups.
     runs: Vec<RunDraft>,
     runs_used: usize,
-    /// For each vbucket, the run that takes its next mutation.
+    /// For each vbucket, the index of the run that its next mutation continues.
     open: Vec<u32>,
     /// The vbuckets that have a run in `open`.
     opened: Vec<VbucketId>,
-    /// For each mutation, its run, and its offset in the mutations of the run.
+    /// For each mutation, the index of its run, and its offset in the bytes of the run.
     pub(in crate::change_log) places: Vec<(u32, u32)>,
 }
 
-/// An item of the group.
+/// An item of the group before it is encoded.
 #[derive(Debug)]
-pub(super) enum Draft {
+pub(super) enum DraftItem {
     Run(u32),
     Record(Vec<u8>),
     Rewind(VbucketId, Seqno),
@@ -55,21 +56,21 @@ pub(super) enum Draft {
     Prepared(TransactionId, Vec<u8>),
 }
 
-/// A run of the group.
+/// A run of the group before it is encoded: mutations of one vbucket on one branch.
 #[derive(Debug, Default)]
 pub(super) struct RunDraft {
     pub(super) vbucket: VbucketId,
     pub(super) vbuuid: Vbuuid,
     pub(super) first: Seqno,
     pub(super) last: Seqno,
-    /// Bytes of the run's entries.
+    /// The number of bytes that the run's mutations count in the size of the log.
     pub(super) bytes: u64,
     /// The encoded mutations.
     pub(super) mutations: Vec<u8>,
 }
 
 impl GroupBuilder {
-    /// Removes all events and keeps the buffers.
+    /// Removes all events; the buffers are kept.
     pub fn clear(&mut self) {
         self.close_runs();
         self.items.clear();
@@ -103,8 +104,8 @@ impl GroupBuilder {
         run.last = seqno;
     }
 
-    /// Returns the run for a mutation: the open run of its vbucket if the mutation continues that
-    /// run, otherwise a new one.
+    /// Returns the index of the run for a mutation: the run that the mutation continues, or a new
+    /// one.
     fn run_for(&mut self, vbucket: VbucketId, vbuuid: Vbuuid, seqno: Seqno) -> u32 {
         let at = usize::from(vbucket.0);
         if at >= self.open.len() {
@@ -130,35 +131,38 @@ impl GroupBuilder {
         (run.vbucket, run.vbuuid, run.first, run.last, run.bytes) =
             (vbucket, vbuuid, seqno, seqno, 0);
         self.runs_used += 1;
-        self.items.push(Draft::Run(next as u32));
+        self.items.push(DraftItem::Run(next as u32));
         self.open[at] = next as u32;
         next as u32
     }
 
-    /// Adds the new record of the bucket, followed by the prepared transactions whose changes are
-    /// at none of `places` in the log.
+    /// Adds the new record of the bucket. Also adds the record's prepared transactions whose
+    /// changes the log does not have yet, according to `places`.
     pub fn record(&mut self, record: &BucketRecord, places: &PreparedPlaces) -> Result<()> {
-        let is_known = |prepared: &Arc<Prepared>| places.get(prepared.transaction).is_some();
-        let known = |prepared: &Arc<Prepared>| is_known(prepared).then(|| Arc::clone(prepared));
+        let is_known =
+            |prepared: &Arc<PreparedTransaction>| places.get(prepared.transaction).is_some();
+        let known =
+            |prepared: &Arc<PreparedTransaction>| is_known(prepared).then(|| Arc::clone(prepared));
         let StoredCommits { commits, places } = places.stored(&record.commits.with_prepared(known));
         let mut body = encoded(record)?;
         body.extend(encoded(&commits)?);
         body.extend(encoded(&places)?);
-        self.add(Draft::Record(body));
+        self.add(DraftItem::Record(body));
         let new = record.commits.prepared().filter(|prepared| !is_known(prepared));
         new.cloned().try_for_each(|new| self.transaction(&TransactionEvent::Prepared(new)))
     }
 
-    /// Adds a step of a transaction. The group of a commit must also have the commit's mutations.
+    /// Adds a step of a transaction, such as its commit. The group of a commit must also have the
+    /// commit's mutations.
     pub fn transaction(&mut self, event: &TransactionEvent) -> Result<()> {
         let item = match event {
             TransactionEvent::Committed(committed) => {
-                Draft::Transaction(ItemKind::Committed, encoded(committed)?)
+                DraftItem::Transaction(ItemKind::Committed, encoded(committed)?)
             }
             TransactionEvent::Prepared(prepared) => {
-                Draft::Prepared(prepared.transaction, encoded(event)?)
+                DraftItem::Prepared(prepared.transaction, encoded(event)?)
             }
-            event => Draft::Transaction(ItemKind::Transaction, encoded(event)?),
+            event => DraftItem::Transaction(ItemKind::Transaction, encoded(event)?),
         };
         self.add(item);
         Ok(())
@@ -166,17 +170,17 @@ impl GroupBuilder {
 
     /// Rewinds a vbucket to an earlier position, which removes its later mutations.
     pub fn rewind(&mut self, vbucket: VbucketId, to: Seqno) {
-        self.add(Draft::Rewind(vbucket, to));
+        self.add(DraftItem::Rewind(vbucket, to));
     }
 
     /// Removes all data of a vbucket.
     pub fn remove(&mut self, vbucket: VbucketId) {
-        self.add(Draft::Remove(vbucket));
+        self.add(DraftItem::Remove(vbucket));
     }
 
-    /// Begins an empty vbucket with a purge point.
+    /// Begins the log of an empty vbucket after a purge point.
     pub fn begin(&mut self, vbucket: VbucketId, purged: Seqno) {
-        self.add(Draft::Begin(vbucket, purged));
+        self.add(DraftItem::Begin(vbucket, purged));
     }
 
     /// Adds documents that were copied from another projector.
@@ -187,35 +191,35 @@ impl GroupBuilder {
             put_varint(&mut body, seqno.0);
             put_bytes(&mut body, document);
         }
-        self.add(Draft::Documents(vbucket, body));
+        self.add(DraftItem::Documents(vbucket, body));
     }
 
-    /// Purges the mutations of some vbuckets up to these seqnos. A point outside of the retained
-    /// range is moved to the nearest end. A purge up to the end leaves no mutation; a caller that
-    /// needs the last mutation names an earlier point.
+    /// Purges the mutations of some vbuckets up to these seqnos. A seqno outside of the retained
+    /// range is replaced by the nearest end of the range. A purge up to the end of a vbucket
+    /// leaves none of its mutations.
     pub fn purge(&mut self, points: &[(VbucketId, Seqno)]) {
-        self.add(Draft::Purge(points.to_vec()));
+        self.add(DraftItem::Purge(points.to_vec()));
     }
 
-    fn add(&mut self, item: Draft) {
+    fn add(&mut self, item: DraftItem) {
         self.close_runs();
         self.items.push(item);
     }
 
-    /// Ends the open runs, so that later mutations begin new ones.
+    /// Ends all runs, so that later mutations begin new ones.
     fn close_runs(&mut self) {
         for vbucket in self.opened.drain(..) {
             self.open[usize::from(vbucket.0)] = NO_RUN;
         }
     }
 
-    /// Returns the runs, in the order of their beginnings.
+    /// Returns the runs, in the order in which they begin in the group.
     pub(super) fn runs(&self) -> &[RunDraft] {
         &self.runs[..self.runs_used]
     }
 
-    /// Returns the indexes of the mutations in the order of their places: run by run, and within a
-    /// run in the order in which they were added.
+    /// Returns the indexes of the mutations in the order of their places in the log: run by run,
+    /// and within a run in the order in which they were added.
     pub(in crate::change_log) fn order(&self) -> Vec<u32> {
         let mut begins = vec![0; self.runs_used + 1];
         for (run, _) in &self.places {
@@ -233,9 +237,10 @@ impl GroupBuilder {
         order
     }
 
-    /// Returns true if the encoding of the group needs byte counters of earlier mutations.
-    pub(in crate::change_log) fn looks_back(&self) -> bool {
-        self.items.iter().any(|item| matches!(item, Draft::Rewind(..) | Draft::Purge(_)))
+    /// Returns true if the encoding of the group needs the byte counts of earlier mutations,
+    /// because it contains a rewind or a purge.
+    pub(in crate::change_log) fn needs_earlier_bytes(&self) -> bool {
+        self.items.iter().any(|item| matches!(item, DraftItem::Rewind(..) | DraftItem::Purge(_)))
     }
 }
 
@@ -243,5 +248,5 @@ fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
     postcard::to_stdvec(value).map_err(|error| Error::internal(error.to_string()))
 }
 
-/// Offset of the mutations in a run's item.
+/// The offset of the mutations from the beginning of a run's item.
 pub(in crate::change_log) const MUTATIONS_AT: u32 = (ITEM_HEADER_BYTES + RUN_HEAD_BYTES) as u32;

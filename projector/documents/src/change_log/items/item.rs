@@ -1,10 +1,10 @@
-//! Decoding of groups and items.
+//! Decodes groups and their items.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::model::ids::{Seqno, TransactionId, VbucketId, Vbuuid};
-use proto::model::joint::Prepared;
+use proto::model::joint::PreparedTransaction;
 use proto::rpc::mutation::MutationKind;
 use proto::rpc::varint::{take_bytes, take_varint};
 use proto::{Error, ErrorCode, Result};
@@ -17,14 +17,14 @@ use crate::document_store::StoredDocument;
 use crate::record::BucketRecord;
 use proto::model::commits::TransactionEvent;
 
-/// The place of a mutation in a change log.
+/// The place of a mutation in a change log: the item of its run, and the offset in the item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MutationPlace {
-    /// LSN of the run's item.
+    /// The LSN of the item that contains the mutation's run.
     pub item: Lsn,
-    /// The size in bytes of the run's item.
+    /// The size in bytes of that item.
     pub item_bytes: u32,
-    /// Offset of the mutation in the run's item.
+    /// The offset of the mutation from the beginning of the item.
     pub offset: u32,
 }
 
@@ -33,8 +33,8 @@ pub struct MutationPlace {
 pub enum LogEvent<'a> {
     /// A run of mutations: one vbucket, one branch, contiguous seqnos.
     Run(Run<'a>),
-    /// The record of the bucket was replaced. `PreparedPlaces` are the places in the log of the
-    /// changes of prepared transactions.
+    /// The record of the bucket was replaced. `PreparedPlaces` names the places in the log at
+    /// which the changes of prepared transactions are.
     Record(Box<BucketRecord>, PreparedPlaces),
     /// A vbucket was rewound to an earlier position.
     Rewind {
@@ -48,9 +48,10 @@ pub enum LogEvent<'a> {
         /// The vbucket that was removed.
         vbucket: VbucketId,
     },
-    /// An empty vbucket began with a purge point.
+    /// The log of an empty vbucket was begun after a purge point, because its documents are
+    /// copied from another projector.
     Begin {
-        /// The vbucket that was restarted.
+        /// The vbucket whose log was begun.
         vbucket: VbucketId,
         /// The seqno of the purge point.
         purged: Seqno,
@@ -67,7 +68,8 @@ pub enum LogEvent<'a> {
         /// The last purged mutation of each vbucket.
         points: Vec<(VbucketId, Seqno)>,
     },
-    /// A step of a transaction. The group of a commit has its mutations.
+    /// A step of a transaction, such as its commit. The mutations of a commit are in the same
+    /// group.
     Transaction(TransactionEvent),
 }
 
@@ -88,14 +90,14 @@ pub struct Run<'a> {
     mutations: &'a [u8],
 }
 
-/// A mutation in the encoded bytes of a run.
+/// A mutation, borrowed from the encoded bytes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunMutation<'a> {
     /// The place of the mutation in the log.
     pub place: MutationPlace,
     /// The position of the mutation in its vbucket.
     pub seqno: Seqno,
-    /// Upsert or deletion.
+    /// The kind of the change: the document was written or deleted.
     pub kind: MutationKind,
     /// The document's id.
     pub id: &'a str,
@@ -104,7 +106,7 @@ pub struct RunMutation<'a> {
 }
 
 impl RunMutation<'_> {
-    /// Returns the bytes that the mutation adds to the size of the log, see
+    /// Returns the bytes that the mutation adds to the size of the log; see
     /// [`entry_bytes`](crate::mutation::entry_bytes).
     pub(in crate::change_log) fn entry_bytes(&self) -> u64 {
         24 + self.id.len() as u64 + self.document.len() as u64
@@ -152,7 +154,7 @@ fn take_mutation<'a>(
     Ok(RunMutation { place, seqno, kind, id, document })
 }
 
-/// An item of a group, with a valid checksum.
+/// An item of a group whose checksum is valid.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::change_log) struct Item<'a> {
     pub(in crate::change_log) lsn: Lsn,
@@ -160,7 +162,8 @@ pub(in crate::change_log) struct Item<'a> {
     pub(super) body: &'a [u8],
 }
 
-/// Returns the items of a group whose payload begins at `lsn`. The iterator ends after an error.
+/// Returns the items of a group whose first item begins at `lsn`. The iterator ends after an
+/// error.
 pub(in crate::change_log) fn items(
     log_id: u64,
     mut lsn: Lsn,
@@ -184,7 +187,8 @@ pub(in crate::change_log) fn items(
 }
 
 impl<'a> Item<'a> {
-    /// Returns the fixed fields of a run, and the run; `None` if the item is not a run.
+    /// Returns the run that the item contains, and its fixed fields; `None` if the item is not a
+    /// run.
     pub(in crate::change_log) fn run(&self) -> Result<Option<(RunHead, Run<'a>)>> {
         if self.header.kind != ItemKind::Run {
             return Ok(None);
@@ -242,8 +246,8 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Returns the step of a transaction over several buckets; `None` if the item has none or is
-    /// incomplete.
+    /// Returns the step of a transaction that the item contains; `None` if the item is of another
+    /// kind or cannot be decoded.
     pub(in crate::change_log) fn transaction(&self) -> Option<TransactionEvent> {
         (self.header.kind == ItemKind::Transaction)
             .then(|| postcard::from_bytes(self.body).ok())
@@ -319,12 +323,12 @@ fn documents(mut rest: &[u8]) -> Result<Vec<StoredDocument>> {
     Ok(documents)
 }
 
-/// Decodes a prepared transaction from the bytes of its item at `place`.
+/// Decodes a prepared transaction from the bytes of its item, which begins at `place`.
 pub(in crate::change_log) fn prepared_at(
     log_id: u64,
     (transaction, place): (TransactionId, PreparedPlace),
     bytes: &[u8],
-) -> Result<Arc<Prepared>> {
+) -> Result<Arc<PreparedTransaction>> {
     let damaged = || corrupt(&format!("the changes of prepared transaction {transaction}"));
     let item = items(log_id, place.item, bytes).next().ok_or_else(damaged)??;
     match item.transaction() {

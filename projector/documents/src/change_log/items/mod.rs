@@ -1,4 +1,5 @@
-//! The items of groups: their encoding at a place in the log, their decoding, and their effects.
+//! The items of the groups in a change log: how they are encoded and decoded, and how they change
+//! the positions of vbuckets.
 
 pub mod append;
 pub mod format;

@@ -1,18 +1,18 @@
-//! The places in a log of the changes of prepared transactions.
+//! The places in the log of the changes of prepared transactions.
 //!
-//! A transaction over several buckets that is *prepared* has changes without numbers
+//! The changes of a *prepared* transaction over several buckets have no seqnos yet
 //! ([`proto::model::joint`]). The log contains them as one item, which may be as large as any
 //! transaction. The record of the bucket is written often, so it contains the place of that item
 //! instead of the changes, which are read again when the bucket is opened. The log retains the
-//! item's segment as long as a checkpoint contains the place. An item far before the end of the log
-//! is written again at the end (`store/bucket_store.rs`), so that a transaction which waits for its
-//! outcome does not keep a long log.
+//! item's segment as long as a checkpoint contains the place. An item far before the end of the
+//! log is written again at the end (`store/bucket_store.rs`), so that a transaction which waits
+//! for its outcome does not keep a long log.
 //!
-//! A record from another copy may name prepared transactions that the log does not have yet. Then
-//! their items follow it in the same group.
+//! A record from another copy of the bucket may name prepared transactions that this log does not
+//! have yet. Then their items follow the record in the same group.
 //!
-//! Another copy receives the changes in pieces, and only those that it lacks according to digests.
-//! `sextant verify` reads the changes from their places.
+//! Another copy receives the changes in pieces, and only those that it lacks according to
+//! digests. `sextant verify` reads the changes from their places.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 use storage::log::Lsn;
 
-/// The place of the item with the changes of a prepared transaction.
+/// The place of the item that contains the changes of a prepared transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreparedPlace {
     /// LSN of the item.
@@ -32,16 +32,16 @@ pub struct PreparedPlace {
     pub bytes: u32,
 }
 
-/// The places of a bucket's prepared transactions.
+/// The places in the log of the changes of a bucket's prepared transactions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreparedPlaces(BTreeMap<TransactionId, PreparedPlace>);
 
-/// The commits of a bucket's record in their stored form.
+/// The commits of a bucket's record, in the form in which they are stored.
 #[derive(Deserialize)]
 pub(crate) struct StoredCommits {
-    /// The commits, without the changes that the log contains.
+    /// The commits, without those changes of prepared transactions that the log contains.
     pub commits: NewestCommits,
-    /// The places of the omitted changes.
+    /// The places of these changes in the log.
     pub places: PreparedPlaces,
 }
 
@@ -51,7 +51,7 @@ impl PreparedPlaces {
         self.0.get(&transaction).copied()
     }
 
-    /// All places.
+    /// Returns all transactions with places, and the places.
     pub fn iter(&self) -> impl Iterator<Item = (TransactionId, PreparedPlace)> {
         self.0.iter().map(|(transaction, place)| (*transaction, *place))
     }
@@ -62,7 +62,7 @@ impl PreparedPlaces {
         self.0.values().map(|place| place.item).min()
     }
 
-    /// Records the place of a transaction's item.
+    /// Records the place of a transaction's changes.
     pub fn put(&mut self, transaction: TransactionId, place: PreparedPlace) {
         self.0.insert(transaction, place);
     }
@@ -72,9 +72,9 @@ impl PreparedPlaces {
         self.0.retain(|transaction, _| commits.find_prepared(*transaction).is_some());
     }
 
-    /// Returns the places that are valid for the commits of another record: those of transactions
-    /// with equal changes.
-    pub fn that_hold_for(&self, known: &NewestCommits, next: &NewestCommits) -> Self {
+    /// Returns the places that are still valid if the commits `next` replace the commits `known`:
+    /// the places of transactions whose changes are equal in both.
+    pub fn still_valid_for(&self, known: &NewestCommits, next: &NewestCommits) -> Self {
         let of = |commits: &NewestCommits, transaction| commits.find_prepared(transaction).cloned();
         let is_same = |transaction| {
             let next = of(next, transaction);
@@ -84,8 +84,8 @@ impl PreparedPlaces {
         Self(same.collect())
     }
 
-    /// Returns commits in their stored form for these places. The changes of a transaction without
-    /// a place are included.
+    /// Returns commits in the form in which they are stored: without the changes whose places are
+    /// known. The changes of other prepared transactions are included.
     pub(crate) fn stored(&self, commits: &NewestCommits) -> StoredCommits {
         let mut places = self.clone();
         places.keep_prepared(commits);
@@ -98,7 +98,7 @@ impl PreparedPlaces {
 }
 
 impl StoredCommits {
-    /// Decodes the places that are stored after a record.
+    /// Decodes the places that follow a record in its item.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let damaged = |what: String| {
             let what = format!("the newest commits cannot be decoded: {what}");

@@ -1,4 +1,4 @@
-//! The positions of a bucket's vbuckets, and how items of the log change them.
+//! The positions of a bucket's vbuckets in its change log, and how items of the log change them.
 
 use proto::model::ids::Seqno;
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,8 @@ use crate::document_store::LogExtent;
 pub struct VbucketState {
     /// The retained range of the vbucket's log.
     pub extent: LogExtent,
-    /// Mutations of the vbucket before this LSN are invalid: its data was removed at the LSN, or
-    /// the vbucket began there.
+    /// The LSN at which the vbucket's log began, or its data was removed. Earlier mutations of
+    /// the vbucket are invalid.
     pub begun: Lsn,
 }
 
@@ -21,14 +21,14 @@ pub struct VbucketState {
 pub struct LogState {
     /// The random id of the log; `None` if the log was never opened.
     pub log_id: Option<u64>,
-    /// The LSN before which the checkpoint covers the log.
+    /// The LSN up to which the checkpoint covers the log.
     pub from: Lsn,
     /// The position of each vbucket at `from`.
     pub vbuckets: Vec<VbucketState>,
 }
 
 impl LogState {
-    /// The state of a log that does not exist yet.
+    /// Returns the state for a log that does not exist yet.
     pub fn new(vbuckets: u16) -> Self {
         let vbuckets = vec![VbucketState::default(); usize::from(vbuckets)];
         Self { log_id: None, from: 0, vbuckets }
@@ -46,8 +46,8 @@ pub(in crate::change_log) enum Change {
 }
 
 impl Change {
-    /// Returns true if the change invalidates all earlier data of the vbucket.
-    pub(in crate::change_log) fn clears(&self) -> bool {
+    /// Returns true if the change makes all earlier data of the vbucket invalid.
+    pub(in crate::change_log) fn clears_vbucket(&self) -> bool {
         match self {
             Self::Remove | Self::Begin { .. } => true,
             Self::Rewind { to, .. } => to.0 == 0,
@@ -57,8 +57,8 @@ impl Change {
 }
 
 impl VbucketState {
-    /// Applies a change at an LSN; returns the reason if the change cannot follow the present
-    /// position.
+    /// Applies a change whose item is at an LSN. The error is the reason why the change cannot
+    /// follow the present position.
     pub(in crate::change_log) fn apply(&mut self, change: &Change, lsn: Lsn) -> Result<(), String> {
         let LogExtent { purged, end, bytes_end, .. } = self.extent;
         match *change {
@@ -78,7 +78,9 @@ impl VbucketState {
                 self.extent = LogExtent { purged, end: purged, ..LogExtent::default() };
                 self.begun = lsn;
             }
-            _ if change.clears() => *self = Self { extent: LogExtent::default(), begun: lsn },
+            _ if change.clears_vbucket() => {
+                *self = Self { extent: LogExtent::default(), begun: lsn }
+            }
             Change::Rewind { to, bytes } => {
                 if to < purged || to > end {
                     return Err(format!("the vbucket goes back from seqno {end} to {to}"));

@@ -20,7 +20,7 @@ fn lives(seed: u64, at: Option<u64>, crashes: bool) -> u64 {
     }
     let operations = history.fs.operations();
     for recovery in 1.. {
-        history.fs.forget_faults();
+        history.fs.disarm_faults();
         if crashes && !history.fs.is_crashed() {
             history.fs.crash();
         }
@@ -43,7 +43,7 @@ fn lives(seed: u64, at: Option<u64>, crashes: bool) -> u64 {
             ),
         }
     }
-    history.fs.forget_faults();
+    history.fs.disarm_faults();
     let log = history.open().unwrap();
     history.work(&log, 6).unwrap();
     log.sync().unwrap();

@@ -134,7 +134,7 @@ impl History {
                 log.sync()?;
                 self.synced = self.groups.len();
                 if self.below(2) == 0 {
-                    log.mark()?;
+                    log.record_synced_end()?;
                 }
                 self.check_reads(log);
             }

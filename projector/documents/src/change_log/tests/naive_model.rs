@@ -16,8 +16,8 @@ use crate::document_store::StoredDocument;
 use crate::mutation::Mutation;
 use crate::ownership::Ownership;
 use crate::record::BucketRecord;
-use proto::model::commits::{Committed, NewestCommits, TransactionEvent};
-use proto::model::joint::{JointCommit, Prepared, PreparedChange};
+use proto::model::commits::{CommittedTransaction, NewestCommits, TransactionEvent};
+use proto::model::joint::{JointCommit, PreparedChange, PreparedTransaction};
 use proto::model::open_commit::{CommitId, OpenCommit};
 use proto::model::pushed_commit::{PushedCommit, PushedPart};
 
@@ -104,7 +104,7 @@ pub(super) fn record(n: u64) -> BucketRecord {
 fn transaction(n: u64) -> TransactionEvent {
     let position = Position { vbuuid: Vbuuid(n), seqno: Seqno(n) };
     let (transaction, positions) = (TransactionId(n), vec![(VbucketId(1), position)]);
-    let committed = Committed { transaction, affected: n, positions };
+    let committed = CommittedTransaction { transaction, affected: n, positions };
     let participants = vec![BucketId(n), BucketId(n + 1)];
     let producers = ProducerTransactionId(n);
     match n % 7 {
@@ -116,7 +116,11 @@ fn transaction(n: u64) -> TransactionEvent {
         2 => {
             let document = n.is_multiple_of(2).then(|| Bytes::from(vec![7; n as usize]));
             let changes = vec![PreparedChange { id: format!("id-{n}").into(), document }];
-            TransactionEvent::Prepared(Arc::new(Prepared { transaction, participants, changes }))
+            TransactionEvent::Prepared(Arc::new(PreparedTransaction {
+                transaction,
+                participants,
+                changes,
+            }))
         }
         3 => TransactionEvent::RolledBack(transaction),
         4 => TransactionEvent::Settled(CommitId::Pushed(producers)),

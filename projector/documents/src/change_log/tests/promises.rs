@@ -145,7 +145,7 @@ fn segments_are_released_when_all_their_mutations_are_purged_and_covered() {
 }
 
 #[test]
-fn a_known_log_is_never_created() {
+fn a_missing_known_log_is_an_error() {
     let (env, _, fs) = sim::world(1);
     let log = open_at(&env, &dir(), &LogState::new(2)).unwrap();
     let state = log.state();
@@ -192,7 +192,7 @@ fn describe_names_each_item() {
 
 /// Readers of a vbucket see contiguous mutations of one history while a writer appends, rewinds, purges and releases.
 #[test]
-fn readers_go_on_beside_a_writer() {
+fn readers_work_during_writes() {
     let temp = tempfile::tempdir().unwrap();
     let env = Env::real();
     let options = ChangeLogOptions { segment_bytes: 16 << 10, ..small() };

@@ -19,7 +19,7 @@ fn written(seed: u64) -> History {
     history.work(&log, 40).unwrap();
     log.sync().unwrap();
     history.synced = history.groups.len();
-    log.mark().unwrap();
+    log.record_synced_end().unwrap();
     drop(log);
     assert!(segments(&history).len() > 3, "the log has rolled");
     history
@@ -36,7 +36,7 @@ fn segments(history: &History) -> Vec<PathBuf> {
 
 /// Returns the bytes of a segment file without the preallocated room.
 fn used_bytes(history: &History, path: &Path) -> usize {
-    let info = storage::log::scan(&history.fs, path, &mut |_, _| ()).unwrap();
+    let info = storage::log::scan_segment(&history.fs, path, &mut |_, _| ()).unwrap();
     info.used_bytes() as usize
 }
 
@@ -215,7 +215,7 @@ fn exchanged_files_are_an_error_or_harmless() {
 /// A segment with a valid name and other contents, from a copy of the log before a crash, must be
 /// detected.
 #[test]
-fn a_segment_of_another_life_of_the_log_is_found_by_the_chain() {
+fn a_segment_of_an_older_log_is_detected() {
     let group = |n: u64, text: u8| {
         let mut group = GroupBuilder::default();
         let (vbucket, vbuuid, seqno, id) = (0, 1, n + 1, format!("id-{n}"));
@@ -252,7 +252,7 @@ fn a_segment_of_another_life_of_the_log_is_found_by_the_chain() {
 }
 
 #[test]
-fn damage_in_the_midst_names_the_mutations_that_it_concerns() {
+fn damage_error_names_affected_mutations() {
     let mut history = History::new(4);
     history.options.segment_bytes = 1 << 20;
     let log = history.open().unwrap();
@@ -278,7 +278,7 @@ fn damage_in_the_midst_names_the_mutations_that_it_concerns() {
     assert_eq!(log.read(VbucketRange { to: Seqno(10), ..range }, 1000).unwrap().len(), 1);
     let intact = VbucketRange { vbucket: VbucketId(0), ..range };
     assert_eq!(log.read(intact, 1000).unwrap().len(), 3, "the other run of the group is intact");
-    log.mark().unwrap();
+    log.record_synced_end().unwrap();
     drop(log);
     let error = history.open().err().expect("the damage is in the midst");
     check_error(&history, &error, "flipped");
@@ -292,7 +292,7 @@ fn damage_in_the_midst_names_the_mutations_that_it_concerns() {
 }
 
 #[test]
-fn zeros_behind_a_closed_segment_are_seen_by_the_start_and_by_a_check() {
+fn zeros_after_a_closed_segment_are_detected() {
     let mut history = written(2);
     let saved = saved(&history);
     let first = segments(&history).remove(0);

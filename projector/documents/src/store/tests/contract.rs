@@ -20,7 +20,7 @@ use crate::mutation::Mutation;
 use crate::ownership::Ownership;
 use crate::record::{BucketRecord, StoredId};
 use crate::store::DiskStore;
-use proto::model::commits::{Committed, Fate, TransactionEvent};
+use proto::model::commits::{CommittedTransaction, TransactionEvent, TransactionOutcome};
 use proto::model::identity::UniqueId;
 
 const BUCKET: BucketId = BucketId(7);
@@ -164,12 +164,12 @@ fn commit_of(numbers: &mut Numbers, transaction: u64, id: &str) -> Batch {
     let last = &batch.mutations[0];
     let position = Position { vbuuid: Vbuuid(u64::from(last.vbucket.0) + 1), seqno: last.seqno };
     let (transaction, positions) = (TransactionId(transaction), vec![(last.vbucket, position)]);
-    let committed = Committed { transaction, affected: 1, positions };
+    let committed = CommittedTransaction { transaction, affected: 1, positions };
     batch.commits = vec![TransactionEvent::Committed(committed)];
     batch
 }
 
-fn fate(store: &dyn DocumentStore, transaction: u64) -> Fate {
+fn fate(store: &dyn DocumentStore, transaction: u64) -> TransactionOutcome {
     let (record, _) = store.buckets().expect("buckets").remove(0);
     record.commits.fate(TransactionId(transaction), 0)
 }
@@ -186,8 +186,11 @@ fn remembers_commits(open: &dyn Fn() -> Arc<dyn DocumentStore>) {
     let check = |store: &dyn DocumentStore, known: [bool; 3]| {
         for (batch, is_known) in batches.iter().zip(known) {
             let TransactionEvent::Committed(committed) = &batch.commits[0] else { unreachable!() };
-            let expected =
-                if is_known { Fate::Committed(committed.clone()) } else { Fate::RolledBack };
+            let expected = if is_known {
+                TransactionOutcome::Committed(committed.clone())
+            } else {
+                TransactionOutcome::RolledBack
+            };
             assert_eq!(fate(store, committed.transaction.0), expected);
         }
     };
@@ -234,7 +237,7 @@ fn the_store_on_disk_fulfils_the_contract() {
 }
 
 #[test]
-fn a_bucket_that_was_made_after_another_was_dropped_survives_restarts() {
+fn bucket_created_after_a_drop_survives_restarts() {
     let directory = tempfile::tempdir().expect("a directory");
     let open = || open_on_disk(directory.path()).expect("the store opens");
     let mut numbers = Numbers::default();

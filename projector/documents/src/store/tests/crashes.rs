@@ -237,7 +237,7 @@ impl World {
 }
 
 #[test]
-fn an_operation_that_a_crash_cuts_short_is_done_or_not_and_the_others_stand() {
+fn a_crash_leaves_operations_done_or_undone() {
     let (mut crashes, mut undone) = (0, 0);
     for seed in 0..HISTORIES {
         let mut world = World::new(seed);
@@ -308,7 +308,7 @@ fn a_catalog_that_failed_is_repeated_and_leaves_nothing_behind() {
                 store.apply_catalog(cas, made, removed).expect("the second time");
             }
         }
-        fs.forget_faults();
+        fs.disarm_faults();
         drop(store);
         let store = open();
         let ids: Vec<_> =
@@ -322,7 +322,7 @@ fn a_catalog_that_failed_is_repeated_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_bucket_whose_disk_has_failed_says_so_and_holds_up_no_other() {
+fn failed_disk_is_reported_and_blocks_no_other_bucket() {
     let mut world = World::new(9);
     let mut other = world.model.record();
     other.info.id = BucketId(8);

@@ -133,12 +133,12 @@ fn a_damaged_bucket_is_made_anew_and_its_files_go_when_the_new_copy_is_complete(
     let store = open(&world).expect("opened");
     let loss = KnownLoss { epoch: Epoch(7), is_accepted: true };
     store.put_loss(BUCKET, Some(loss)).expect("noted");
-    store.make_anew(&world.model.record(), DamagedFiles::UntilComplete).expect("made anew");
+    store.recreate_empty(&world.model.record(), DamagedFiles::UntilComplete).expect("made anew");
     assert_eq!(store.losses().expect("losses"), [].into(), "it was of the damaged files");
     assert_eq!(ids(&store), [BUCKET.0, OTHER.0]);
     assert!(documents(&store).is_empty());
     store
-        .make_anew(&world.model.record(), DamagedFiles::UntilComplete)
+        .recreate_empty(&world.model.record(), DamagedFiles::UntilComplete)
         .expect_err("it is whole now");
     commit(&store, BUCKET, 1);
     drop(store);
@@ -148,10 +148,10 @@ fn a_damaged_bucket_is_made_anew_and_its_files_go_when_the_new_copy_is_complete(
     assert!(report.notes.iter().any(|note| note.path == old), "{:?}", report.notes);
     let store = open(&world).expect("opened again");
     assert!(store.damaged().expect("damaged buckets").is_empty());
-    assert_eq!(store.replaced().expect("replaced"), [BUCKET].into());
+    assert_eq!(store.recreated().expect("replaced"), [BUCKET].into());
     assert_eq!((documents(&store).len(), directories(&world).len()), (1, 3));
     store.remove_replaced(BUCKET).expect("removed");
-    assert_eq!((store.replaced().expect("replaced"), directories(&world).len()), ([].into(), 2));
+    assert_eq!((store.recreated().expect("replaced"), directories(&world).len()), ([].into(), 2));
     drop(store);
     let store = open(&world).expect("opened once more");
     assert_eq!(documents(&store).len(), 1);
@@ -160,14 +160,14 @@ fn a_damaged_bucket_is_made_anew_and_its_files_go_when_the_new_copy_is_complete(
 /// A crash interrupts each operation in turn: the bucket is damaged as before, or recreated while
 /// its damaged files are kept.
 #[test]
-fn a_bucket_whose_making_anew_a_crash_cuts_short_is_damaged_or_empty() {
+fn crash_during_recreation_leaves_damaged_or_empty() {
     let (mut still, mut anew, mut removed) = (0, 0, 0);
     for operation in (1..180).step_by(3) {
         let world = damaged(3);
         let before = contents(&world);
         let store = open(&world).expect("opened");
         world.fs.crash_at(world.fs.operations() + operation);
-        let done = store.make_anew(&world.model.record(), DamagedFiles::UntilComplete);
+        let done = store.recreate_empty(&world.model.record(), DamagedFiles::UntilComplete);
         world.fs.crash();
         drop(store);
         world.fs.restart();
@@ -176,15 +176,15 @@ fn a_bucket_whose_making_anew_a_crash_cuts_short_is_damaged_or_empty() {
         match store.damaged().expect("damaged buckets").contains_key(&BUCKET) {
             true => {
                 done.expect_err("it was cut short");
-                assert_eq!(store.replaced().expect("replaced"), [].into());
+                assert_eq!(store.recreated().expect("replaced"), [].into());
                 store
-                    .make_anew(&world.model.record(), DamagedFiles::UntilComplete)
+                    .recreate_empty(&world.model.record(), DamagedFiles::UntilComplete)
                     .expect("made anew");
                 still += 1;
             }
             false => anew += 1,
         }
-        assert_eq!(store.replaced().expect("replaced"), [BUCKET].into());
+        assert_eq!(store.recreated().expect("replaced"), [BUCKET].into());
         assert!(documents(&store).is_empty());
         commit(&store, BUCKET, 1);
         world.fs.crash_at(world.fs.operations() + operation);
@@ -194,7 +194,7 @@ fn a_bucket_whose_making_anew_a_crash_cuts_short_is_damaged_or_empty() {
         world.fs.restart();
         let store = open(&world).expect("opened after the crash");
         assert_eq!((ids(&store).len(), documents(&store).len()), (2, 1), "the new copy stays");
-        let is_there = store.replaced().expect("replaced").contains(&BUCKET);
+        let is_there = store.recreated().expect("replaced").contains(&BUCKET);
         assert_eq!(directories(&world).len(), if is_there { 3 } else { 2 });
     }
     assert!(still > 10 && anew > 10 && removed > 10, "{still}, {anew}, {removed}");
@@ -206,11 +206,13 @@ fn a_bucket_that_is_dropped_leaves_none_of_its_damaged_files() {
         let world = damaged(4);
         let store = open(&world).expect("opened");
         if is_made_anew {
-            store.make_anew(&world.model.record(), DamagedFiles::UntilComplete).expect("made anew");
+            store
+                .recreate_empty(&world.model.record(), DamagedFiles::UntilComplete)
+                .expect("made anew");
         }
         store.apply_catalog(9, &[], &[BUCKET]).expect("dropped");
         assert!(store.damaged().expect("damaged buckets").is_empty());
-        assert_eq!(store.replaced().expect("replaced"), [].into());
+        assert_eq!(store.recreated().expect("replaced"), [].into());
         assert_eq!(directories(&world).len(), 1, "the other bucket's");
         drop(store);
         assert_eq!(ids(&open(&world).expect("opened again")), [OTHER.0]);
@@ -223,29 +225,29 @@ fn a_bucket_that_is_dropped_leaves_none_of_its_damaged_files() {
 fn an_operator_gives_up_a_bucket_that_was_made_anew_with_all_its_damaged_files() {
     let world = damaged(5);
     let store = open(&world).expect("opened");
-    store.make_anew(&world.model.record(), DamagedFiles::UntilComplete).expect("made anew");
+    store.recreate_empty(&world.model.record(), DamagedFiles::UntilComplete).expect("made anew");
     drop(store);
     let given_up = ["b".to_owned()];
     let found = recover(&world.env, Path::new(DIR), &small(), &given_up).expect("given up");
     assert!(found.iter().any(|bucket| matches!(bucket.outcome, RecoveryOutcome::GivenUp(_))));
     let store = open(&world).expect("opened again");
     assert_eq!(ids(&store), [OTHER.0]);
-    assert_eq!(store.replaced().expect("replaced"), [].into());
+    assert_eq!(store.recreated().expect("replaced"), [].into());
     assert_eq!(directories(&world).len(), 3, "they stay");
 }
 
 /// One file operation fails while a bucket is recreated, and the caller tries again.
 #[test]
-fn a_making_anew_that_failed_is_repeated_and_leaves_nothing_behind() {
+fn failed_recreation_is_repeated_without_leftovers() {
     let mut failed = 0;
     for operation in (1..150).step_by(4) {
         let world = damaged(6);
         let store = open(&world).expect("opened");
         world.fs.fail_at(world.fs.operations() + operation);
-        while store.make_anew(&world.model.record(), DamagedFiles::UntilComplete).is_err() {
+        while store.recreate_empty(&world.model.record(), DamagedFiles::UntilComplete).is_err() {
             failed += 1;
         }
-        world.fs.forget_faults();
+        world.fs.disarm_faults();
         commit(&store, BUCKET, 1);
         drop(store);
         let store = open(&world).expect("opened again");

@@ -450,7 +450,7 @@ impl Both {
 }
 
 #[test]
-fn both_stores_answer_alike_whatever_is_done_to_them() {
+fn both_stores_return_equal_results() {
     let mut counted = Effects::default();
     for seed in 0..HISTORIES {
         let mut both = Both::new(seed);

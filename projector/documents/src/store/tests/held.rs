@@ -14,7 +14,7 @@ use super::crashes::{BUCKET, VBUCKETS, World};
 use super::open_whole;
 use crate::document_store::{Batch, DocumentStore};
 use crate::mutation::Mutation;
-use storage::log::scan;
+use storage::log::scan_segment;
 
 const LOG: &str = "/data/buckets/00000000/log";
 
@@ -28,7 +28,7 @@ impl World {
     }
 
     fn held_bytes(&self) -> u64 {
-        self.store().all()[0].1.log.held_bytes()
+        self.store().all()[0].1.log.retained_bytes()
     }
 
     fn purge_to(&self, to: &[(VbucketId, Seqno)]) {
@@ -59,7 +59,7 @@ impl World {
 }
 
 #[test]
-fn an_idle_vbucket_holds_no_segment_of_the_log() {
+fn an_idle_vbucket_retains_no_segment() {
     let mut world = World::new(7);
     (0..20).for_each(|_| world.commit());
     let all: Vec<_> = (0..).map(VbucketId).zip(world.ends()).collect();
@@ -73,7 +73,7 @@ fn an_idle_vbucket_holds_no_segment_of_the_log() {
 
 /// The slow vbuckets have few mutations, so that no bound on their mutations purges them.
 #[test]
-fn a_slow_vbucket_gives_up_what_holds_the_oldest_segments() {
+fn purge_releases_segments_of_a_slow_vbucket() {
     let mut world = World::new(8);
     (0..20).for_each(|_| world.commit());
     world.commit_to(VbucketId(1), 200);
@@ -82,19 +82,19 @@ fn a_slow_vbucket_gives_up_what_holds_the_oldest_segments() {
     let before = world.held_bytes();
     assert!(before > 60_000, "{before}");
     let bound = 20_000;
-    let points = world.store().purge_to_hold(BUCKET, bound).expect("points");
+    let points = world.store().points_to_shrink_to(BUCKET, bound).expect("points");
     let vbuckets: Vec<_> = points.iter().map(|(vbucket, _)| vbucket.0).collect();
     assert_eq!(vbuckets, [0, 2], "the fast one holds nothing old");
     world.purge_to(&points);
     assert!(world.held_bytes() <= bound, "{}", world.held_bytes());
-    assert_eq!(world.store().purge_to_hold(BUCKET, bound).expect("points"), []);
+    assert_eq!(world.store().points_to_shrink_to(BUCKET, bound).expect("points"), []);
     world.open();
     assert_eq!(world.ends()[1], end);
 }
 
 /// A record of the bucket, without versions in memory, moves the checkpoint too.
 #[test]
-fn records_alone_move_the_checkpoint() {
+fn record_changes_alone_advance_the_checkpoint() {
     let world = World::new(11);
     let (_, bucket) = world.store().all().remove(0);
     for _ in 0..600 {
@@ -108,7 +108,7 @@ fn records_alone_move_the_checkpoint() {
 /// A synced end of the log that is torn is reported and kept; only the source's manifest knows the
 /// length of the log.
 #[test]
-fn a_torn_end_that_was_synced_is_named_and_stays() {
+fn lost_synced_end_is_an_error_and_changes_nothing() {
     let mut world = World::new(5);
     (0..10).for_each(|_| world.commit());
     world.store = None;
@@ -125,7 +125,8 @@ fn a_torn_end_that_was_synced_is_named_and_stays() {
         }
     }
     let file = env.fs.open(&last, OpenMode::ReadWrite).expect("the last segment");
-    let used = scan(&*env.fs, &last, &mut |_, _| ()).expect("the last segment").used_bytes();
+    let used =
+        scan_segment(&*env.fs, &last, &mut |_, _| ()).expect("the last segment").used_bytes();
     let cut = used - 40;
     file.set_len(cut).expect("shortened");
     for _ in 0..2 {

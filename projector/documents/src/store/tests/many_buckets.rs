@@ -203,7 +203,7 @@ fn the_memory_of_copied_documents_is_bounded_while_the_maintenance_is_busy() {
 }
 
 #[test]
-fn nobody_waits_for_the_removal_of_a_dropped_bucket() {
+fn removal_of_a_bucket_blocks_no_call() {
     let world = World::new(3, small());
     let (store, tries) = (Arc::downgrade(&world.store), Arc::new(AtomicUsize::default()));
     let counted = Arc::clone(&tries);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proto::ErrorCode;
 use proto::env::OpenMode;
-use proto::model::commits::{Committed, NewestCommits, TransactionEvent};
+use proto::model::commits::{CommittedTransaction, NewestCommits, TransactionEvent};
 use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
-use proto::model::joint::{JointCommit, Prepared, PreparedChange};
+use proto::model::joint::{JointCommit, PreparedChange, PreparedTransaction};
 use proto::model::open_commit::OpenCommit;
 
 use super::crashes::{BUCKET, World};
@@ -25,12 +25,12 @@ const DIR: &str = "/data";
 const BUCKET_DIR: &str = "/data/buckets/00000000";
 const CHANGES: usize = 200;
 
-fn prepared(n: u64) -> Arc<Prepared> {
+fn prepared(n: u64) -> Arc<PreparedTransaction> {
     let change = |at: usize| PreparedChange {
         id: format!("p{n}-{at:04}").into(),
         document: (!at.is_multiple_of(5)).then(|| Bytes::from(format!("{{\"n\":{n}}}"))),
     };
-    Arc::new(Prepared {
+    Arc::new(PreparedTransaction {
         transaction: TransactionId(n),
         participants: vec![BucketId(0), BUCKET],
         changes: (0..CHANGES).map(change).collect(),
@@ -38,7 +38,8 @@ fn prepared(n: u64) -> Arc<Prepared> {
 }
 
 fn joint(n: u64) -> TransactionEvent {
-    let committed = Committed { transaction: TransactionId(n), affected: 0, positions: Vec::new() };
+    let committed =
+        CommittedTransaction { transaction: TransactionId(n), affected: 0, positions: Vec::new() };
     let joint = JointCommit { committed, participants: vec![BucketId(0), BUCKET] };
     TransactionEvent::Opened(OpenCommit::Joint(joint))
 }
@@ -114,7 +115,7 @@ fn a_checkpoint_has_no_prepared_changes_and_the_log_keeps_them_until_the_transac
 }
 
 #[test]
-fn a_replay_finds_what_is_prepared_behind_the_checkpoint_before_it_and_in_records_between() {
+fn replay_finds_all_prepared_transactions() {
     let mut world = World::new(2);
     world.step(TransactionEvent::Prepared(prepared(1)));
     world.go_on();
@@ -139,8 +140,8 @@ fn a_record_of_another_copy_brings_its_prepared_changes() {
     let mut other = (*prepared(1)).clone();
     other.changes.truncate(3);
     let other = Arc::new(other);
-    record.commits.add(&TransactionEvent::Prepared(Arc::clone(&other)));
-    record.commits.add(&TransactionEvent::Prepared(prepared(2)));
+    record.commits.apply_event(&TransactionEvent::Prepared(Arc::clone(&other)));
+    record.commits.apply_event(&TransactionEvent::Prepared(prepared(2)));
     world.store().put_records(&[record]).expect("stored");
     for _ in 0..2 {
         assert!(world.is_prepared(2));
@@ -152,13 +153,13 @@ fn a_record_of_another_copy_brings_its_prepared_changes() {
 }
 
 #[test]
-fn a_transaction_that_waits_for_its_outcome_holds_no_long_log() {
+fn prepared_changes_do_not_retain_a_long_log() {
     let mut world = World::new(4);
     world.step(TransactionEvent::Prepared(prepared(7)));
     let place = world.bucket().log.end();
     (0..6).for_each(|_| world.go_on());
     assert!(world.oldest_segment() > place, "its changes were written again");
-    let held = world.bucket().log.held_bytes();
+    let held = world.bucket().log.retained_bytes();
     assert!(held < 150_000, "{held} bytes");
     world.store = None;
     world.open();
@@ -187,7 +188,7 @@ fn many_transactions_that_wait_are_not_written_again_with_each_group() {
 }
 
 #[test]
-fn what_an_earlier_build_has_in_its_checkpoint_is_read_and_moves_to_the_log() {
+fn old_checkpoint_with_prepared_changes_is_read() {
     let mut world = World::new(5);
     world.go_on();
     world.store = None;
@@ -195,7 +196,7 @@ fn what_an_earlier_build_has_in_its_checkpoint_is_read_and_moves_to_the_log() {
         PairedFile::open::<Checkpoint>(&*world.env.fs, Path::new(BUCKET_DIR), CHECKPOINT_FILE)
             .expect("opened");
     let mut earlier = found.expect("a checkpoint");
-    earlier.record.commits.add(&TransactionEvent::Prepared(prepared(7)));
+    earlier.record.commits.apply_event(&TransactionEvent::Prepared(prepared(7)));
     file.write(&*world.env.fs, &earlier).expect("written");
     world.open();
     assert!(world.is_prepared(7));
@@ -222,7 +223,7 @@ fn lost(was_committed: bool) -> LostCommit {
 }
 
 #[test]
-fn damage_of_prepared_changes_is_named_and_a_recovery_tells_the_lost_commit() {
+fn recovery_reports_commit_with_damaged_changes() {
     let mut world = World::new(6);
     world.step(TransactionEvent::Prepared(prepared(7)));
     world.step(TransactionEvent::Prepared(prepared(8)));
@@ -263,7 +264,7 @@ fn the_check_of_a_directory_names_prepared_changes_whose_segment_is_gone() {
 }
 
 #[test]
-fn a_lost_commit_whose_prepared_changes_are_damaged_too_is_told_once() {
+fn lost_commit_is_reported_once() {
     let mut world = World::new(6);
     world.step(TransactionEvent::Prepared(prepared(7)));
     world.go_on();

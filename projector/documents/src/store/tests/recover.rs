@@ -7,10 +7,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proto::ErrorCode;
 use proto::env::OpenMode;
-use proto::model::commits::{Committed, TransactionEvent};
+use proto::model::commits::{CommittedTransaction, TransactionEvent};
 use proto::model::cut::Position;
 use proto::model::ids::{BucketId, Epoch, Seqno, TransactionId, VbucketId, Vbuuid, vbucket_of};
-use proto::model::joint::{JointCommit, Prepared, PreparedChange};
+use proto::model::joint::{JointCommit, PreparedChange, PreparedTransaction};
 use proto::model::open_commit::{CommitId, OpenCommit};
 use proto::rpc::mutation::MutationKind;
 
@@ -20,7 +20,7 @@ use super::small;
 use crate::document_store::{Batch, DocumentStore, KnownLoss};
 use crate::mutation::Mutation;
 use crate::store::{LostCommit, RecoveryOutcome, recover, source_manifest, verify};
-use storage::log::scan;
+use storage::log::scan_segment;
 
 const DIR: &str = "/data";
 const FAULTS: u64 = 300;
@@ -49,7 +49,8 @@ fn files(world: &World, below: &str) -> Vec<PathBuf> {
 /// Flips a bit of a file, truncates it or removes it.
 fn damage(world: &World, path: &Path) {
     let file = world.env.fs.open(path, OpenMode::ReadWrite).expect("a file");
-    let used = scan(&*world.env.fs, path, &mut |_, _| ()).map(|segment| segment.used_bytes());
+    let used =
+        scan_segment(&*world.env.fs, path, &mut |_, _| ()).map(|segment| segment.used_bytes());
     let len = used.unwrap_or_else(|_| file.len().expect("its length"));
     match world.below(6) {
         0 => world.env.fs.remove_file(path).expect("removed"),
@@ -95,7 +96,7 @@ fn check(world: &mut World, found: &RecoveryOutcome) -> u64 {
 }
 
 #[test]
-fn damage_of_the_log_leaves_a_moment_of_each_vbucket() {
+fn damaged_log_keeps_a_prefix_of_each_vbucket() {
     let (mut made_again, mut lost_some, mut lost_none) = (0, 0, 0);
     for seed in 0..FAULTS {
         let mut world = closed(seed);
@@ -135,7 +136,7 @@ fn damage_of_the_log_leaves_a_moment_of_each_vbucket() {
 }
 
 #[test]
-fn a_whole_directory_stays_as_it_is_and_only_a_loss_that_was_told_is_accepted() {
+fn intact_directory_is_unchanged_and_only_reported_loss_accepted() {
     let mut world = closed(3);
     assert!(matches!(recovered(&world), RecoveryOutcome::Whole(None)));
     world.open();
@@ -156,7 +157,7 @@ fn a_whole_directory_stays_as_it_is_and_only_a_loss_that_was_told_is_accepted() 
 /// A loss of a dropped bucket is forgotten. Otherwise no operator could accept the loss, and the
 /// projector would query for it forever.
 #[test]
-fn the_loss_of_a_bucket_that_is_gone_is_forgotten() {
+fn loss_of_a_dropped_bucket_is_removed() {
     let mut world = closed(5);
     world.open();
     let loss = KnownLoss { epoch: Epoch(7), is_accepted: false };
@@ -237,7 +238,8 @@ fn a_recovery_that_a_crash_cuts_short_begins_again() {
             .filter(|p| p.extension().is_some_and(|e| e == "log"))
             .max()
             .expect("a segment");
-        let used = scan(&*world.env.fs, &last, &mut |_, _| ()).expect("its records").used_bytes();
+        let used =
+            scan_segment(&*world.env.fs, &last, &mut |_, _| ()).expect("its records").used_bytes();
         let file = world.env.fs.open(&last, OpenMode::ReadWrite).expect("it");
         file.set_len(used - 30).expect("cut");
         file.sync().expect("durable");
@@ -282,7 +284,7 @@ impl JointLog {
         let document = Bytes::from_static(b"{}");
         let changed = (vbucket, position.seqno);
         let mutation = Mutation::new(changed, Arc::from(id), MutationKind::Upsert, document);
-        let committed = Committed {
+        let committed = CommittedTransaction {
             transaction: TransactionId(n),
             affected: 1,
             positions: vec![(vbucket, position)],
@@ -296,7 +298,7 @@ impl JointLog {
     fn prepared(&self, n: u64) {
         let changes = vec![PreparedChange { id: format!("d{n}").into(), document: None }];
         let (transaction, participants) = (TransactionId(n), OVER.to_vec());
-        let prepared = Arc::new(Prepared { transaction, participants, changes });
+        let prepared = Arc::new(PreparedTransaction { transaction, participants, changes });
         let commits = vec![TransactionEvent::Prepared(prepared)];
         self.log(Batch { commits, ..Batch::default() });
     }
@@ -308,10 +310,11 @@ impl JointLog {
     /// Returns the path of the only segment of the log, and its used bytes.
     fn segment(&self) -> (PathBuf, u64) {
         let all = files(&self.world, "log");
-        let of_log =
-            all.into_iter().find(|path| scan(&*self.world.env.fs, path, &mut |_, _| ()).is_ok());
+        let of_log = all
+            .into_iter()
+            .find(|path| scan_segment(&*self.world.env.fs, path, &mut |_, _| ()).is_ok());
         let path = of_log.expect("a segment");
-        let used = scan(&*self.world.env.fs, &path, &mut |_, _| ()).expect("a segment");
+        let used = scan_segment(&*self.world.env.fs, &path, &mut |_, _| ()).expect("a segment");
         (path, used.used_bytes())
     }
 }
@@ -345,7 +348,7 @@ fn damaged_after_two() -> World {
 }
 
 #[test]
-fn commits_over_several_buckets_that_a_damaged_log_loses_are_told() {
+fn recovery_reports_lost_joint_commits() {
     let world = damaged_after_two();
     let found = recover(&world.env, Path::new(DIR), &small(), &[]).expect("recovered").remove(0);
     assert!(matches!(found.outcome, RecoveryOutcome::MadeAgain { .. }), "{found:?}");
@@ -359,7 +362,7 @@ fn commits_over_several_buckets_that_a_damaged_log_loses_are_told() {
 }
 
 #[test]
-fn a_bucket_that_is_given_up_tells_all_commits_that_its_log_has() {
+fn giving_up_a_bucket_reports_its_joint_commits() {
     let world = damaged_after_two();
     let give_up = ["b".to_owned()];
     let found = recover(&world.env, Path::new(DIR), &small(), &give_up).expect("recovered");

@@ -73,7 +73,7 @@ fn fragments(dir: &std::path::Path) -> usize {
 }
 
 #[test]
-fn of_documents_with_one_id_the_one_that_is_added_last_counts() {
+fn last_added_document_of_an_id_wins() {
     let dir = tempfile::tempdir().expect("a directory");
     let disk = DiskStore::open(&Env::real(), dir.path(), small()).expect("a store");
     let memory = MemoryStore::default();
@@ -90,7 +90,7 @@ fn of_documents_with_one_id_the_one_that_is_added_last_counts() {
 }
 
 #[test]
-fn what_was_added_is_there_behind_a_start_and_the_rest_is_gone() {
+fn only_added_files_survive_a_restart() {
     let dir = tempfile::tempdir().expect("a directory");
     let open = || DiskStore::open(&Env::real(), dir.path(), small()).expect("a store");
     let store = open();
@@ -116,7 +116,7 @@ fn what_was_added_is_there_behind_a_start_and_the_rest_is_gone() {
 }
 
 #[test]
-fn documents_in_memory_are_older_than_what_is_added_behind_them() {
+fn added_files_replace_documents_in_memory() {
     let dir = tempfile::tempdir().expect("a directory");
     let store = DiskStore::open(&Env::real(), dir.path(), small()).expect("a store");
     store.apply_catalog(1, &[record(false)], &[]).expect("a bucket");

@@ -151,7 +151,7 @@ fn fate(env: &Env, all: &Shown, what: &str) -> &'static str {
 }
 
 #[test]
-fn no_damage_of_any_file_is_served_or_passed_over() {
+fn damage_of_any_file_is_detected() {
     let (env, _, fs) = sim::world(5);
     let all = filled(&env);
     assert_eq!(verify(&env, Path::new(DIR)).findings, [], "an intact store");

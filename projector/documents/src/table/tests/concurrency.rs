@@ -85,7 +85,7 @@ fn write_batches(shared: &Shared, seed: u64, count: u64, memory_bytes_max: usize
                 before: place,
                 after: Seqno(seqno(batch)),
             };
-            shared.table.kill(&(0..VBUCKETS).map(of).collect::<Vec<_>>());
+            shared.table.add_dead_versions(&(0..VBUCKETS).map(of).collect::<Vec<_>>());
         } else if random.u8(0..4) == 0 {
             shared.floor.store(random.u64(floor..=batch), Ordering::SeqCst);
         }

@@ -88,7 +88,7 @@ fn one_flipped_bit_anywhere_is_an_error_that_names_the_file() {
             fs.flip_bit(path, bit).unwrap();
         }
     }
-    fs.take_flipped();
+    fs.take_flipped_bits();
     assert!(read_all(&open(&fs, &manifest).unwrap(), &rows).is_empty());
 }
 
@@ -127,7 +127,7 @@ fn a_merge_of_a_damaged_fragment_is_an_error_that_changes_nothing() {
         assert_eq!(files(&fs), paths);
     }
     fs.flip_bit(&paths[0], 8 * 60).unwrap();
-    fs.take_flipped();
+    fs.take_flipped_bits();
     assert_eq!(merge(&table, &Retention::default()).fragments().len(), 1);
     assert!(read_all(&table, &rows).is_empty());
 }
@@ -139,15 +139,15 @@ fn through_failures<'a>(
     prepare: impl Fn() -> proto::Result<Option<TableChange<'a>>>,
 ) -> (u64, TableManifest) {
     for failures in 0.. {
-        let (before, struck) = (files(fs), fs.struck().failed);
+        let (before, struck) = (files(fs), fs.occurred_faults().failed);
         fs.fail_at(fs.operations() + 1 + failures);
         match prepare() {
             Ok(change) => {
-                fs.forget_faults();
+                fs.disarm_faults();
                 return (failures, installed(change.expect("a change")));
             }
             Err(_) => {
-                assert_eq!(fs.struck().failed, struck + 1);
+                assert_eq!(fs.occurred_faults().failed, struck + 1);
                 assert_eq!(files(fs), before, "a failed change leaves no file");
             }
         }

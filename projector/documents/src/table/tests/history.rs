@@ -113,7 +113,7 @@ impl History {
 
     /// Checks that only files in the manifest exist, and that they are intact.
     fn check_files(&self, manifest: &TableManifest) {
-        self.fs.forget_faults();
+        self.fs.disarm_faults();
         assert_eq!(files(&self.fs).len(), manifest.fragments().len());
         let fs: Arc<dyn FileSystem> = Arc::new(self.fs.clone());
         let found = verify(&fs, &dir(), manifest);
@@ -125,11 +125,11 @@ impl History {
         for record in &self.log {
             match record {
                 Record::Write(versions) if versions[0].0 >= covered => apply(table, versions),
-                Record::Dead(dead) if dead[0].before >= covered => table.kill(dead),
+                Record::Dead(dead) if dead[0].before >= covered => table.add_dead_versions(dead),
                 _ => {}
             }
         }
-        table.reach(self.next_place);
+        table.record_reached(self.next_place);
     }
 
     /// Runs up to `max` steps.
@@ -235,7 +235,7 @@ impl History {
         }
         self.told.dead += dead.len() as u64;
         // The next version may have the place of the rewind itself.
-        table.kill(&dead);
+        table.add_dead_versions(&dead);
         self.log.push(Record::Dead(dead));
     }
 

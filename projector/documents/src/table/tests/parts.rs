@@ -72,7 +72,7 @@ fn places_must_ascend_and_a_refused_batch_changes_nothing() {
     assert!(table.apply(&[version(6, "b"), version(6, "c")]).is_err());
     assert!(table.apply(&[version(5, "b")]).is_err());
     assert!(table.apply(&[version(u64::MAX, "b")]).is_err());
-    table.kill(&[rewind("a", 9, 7)]);
+    table.add_dead_versions(&[rewind("a", 9, 7)]);
     assert!(table.apply(&[version(8, "b")]).is_err());
     assert_eq!((text(&table, "b"), text(&table, "c")), (None, None));
     table.apply(&[version(9, "b")]).unwrap();
@@ -111,7 +111,7 @@ fn an_entry_leaves_the_dead_list_with_the_last_version_that_it_names() {
     put(&table, 2, "a", 2, Some("two"));
     flush(&table, &all());
     put(&table, 3, "a", 3, Some("three"));
-    table.kill(&[rewind("a", 4, 1)]);
+    table.add_dead_versions(&[rewind("a", 4, 1)]);
     assert_eq!(text(&table, "a").as_deref(), Some("one"));
     assert_eq!(flush(&table, &all()).dead_entries(), 1);
     let first = table.prepare_merge_of(|_| Some(0..1), all).unwrap().expect("a merge");
@@ -123,14 +123,14 @@ fn an_entry_leaves_the_dead_list_with_the_last_version_that_it_names() {
 }
 
 #[test]
-fn a_merge_does_not_clean_what_dies_while_it_runs() {
+fn merge_keeps_versions_that_die_meanwhile() {
     let (_fs, table) = new_table();
     put(&table, 1, "a", 1, Some("one"));
     put(&table, 2, "a", 2, Some("two"));
     flush(&table, &all());
     let merge = table.prepare_merge_of(|_| Some(0..1), all).unwrap().expect("a merge");
-    table.kill(&[rewind("a", 3, 1)]);
-    table.reach(5);
+    table.add_dead_versions(&[rewind("a", 3, 1)]);
+    table.record_reached(5);
     let manifest = installed(merge);
     assert_eq!((manifest.dead_entries(), manifest.fragments()[0].versions), (1, 2));
     assert_eq!(text(&table, "a").as_deref(), Some("one"));
@@ -152,7 +152,7 @@ fn a_long_dead_list_is_cleared_by_a_flush_and_rewrites() {
             flush(&table, &all());
         }
         (place, seqno) = (place + 1, seqno - 1);
-        table.kill(&[rewind("a", place, seqno)]);
+        table.add_dead_versions(&[rewind("a", place, seqno)]);
     }
     assert!(table.describe().dead_entries > 150);
     assert!(table.needs_flush() && table.needs_merge());
@@ -207,7 +207,7 @@ fn merge_of_one(table: &DocumentTable, retention: &Retention) -> TableManifest {
 }
 
 #[test]
-fn a_walk_goes_on_though_its_files_are_deleted() {
+fn walk_continues_after_its_files_are_deleted() {
     let (fs, table) = new_table();
     for n in 0..200u64 {
         put(&table, n + 1, &format!("d{n:03}"), n + 1, Some("first"));
@@ -235,7 +235,7 @@ fn a_walk_goes_on_though_its_files_are_deleted() {
 fn a_flush_covers_places_without_versions() {
     let (_fs, table) = new_table();
     assert!(table.prepare_flush(all).unwrap().is_none());
-    table.reach(7);
+    table.record_reached(7);
     let manifest = flush(&table, &all());
     assert_eq!((manifest.covered(), manifest.fragments().len()), (7, 0));
     put(&table, 7, "a", 1, None);
@@ -245,7 +245,7 @@ fn a_flush_covers_places_without_versions() {
 }
 
 #[test]
-fn only_one_flush_and_one_merge_are_on_their_way() {
+fn one_flush_and_one_merge_at_a_time() {
     let (fs, table) = new_table();
     put(&table, 1, "a", 1, Some("one"));
     flush(&table, &all());
@@ -313,7 +313,7 @@ fn odd_ids_and_documents_are_kept_as_they_are() {
 }
 
 #[test]
-fn a_cut_that_does_not_know_a_vbucket_has_nothing_of_it() {
+fn vbucket_missing_in_a_cut_has_no_documents() {
     let (_fs, table) = new_table();
     put(&table, 1, "a", 1, Some("one"));
     assert_eq!(vbucket_of("a", VBUCKETS), VbucketId(3));
@@ -334,7 +334,7 @@ fn a_rewind_and_a_purge_during_a_flush_lose_no_older_version() {
         }
         put(&table, 2, "a", 10, Some("ten"));
         let meanwhile = || {
-            table.kill(&[rewind("a", 3, 8)]);
+            table.add_dead_versions(&[rewind("a", 3, 8)]);
             Retention { from: vec![Seqno(10); usize::from(VBUCKETS)] }
         };
         let change = match merges {
@@ -350,7 +350,7 @@ fn a_rewind_and_a_purge_during_a_flush_lose_no_older_version() {
 }
 
 #[test]
-fn a_merge_is_given_up_when_the_store_is_closed() {
+fn closing_the_store_cancels_a_merge() {
     let (fs, table) = new_table();
     for half in 0..2 {
         for n in 0..1_500 {

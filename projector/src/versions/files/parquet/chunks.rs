@@ -1,4 +1,4 @@
-//! A file in the form in which the Parquet library reads it.
+//! Gives the Parquet library access to a file.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use proto::env::File;
 /// The size in bytes of a read of data without a known length, such as the header of a page.
 const READ_BYTES: usize = 8 << 10;
 
-/// A Parquet file that the library has opened.
+/// A Parquet file that was opened with the library.
 pub type Reader = SerializedFileReader<Chunks>;
 
-/// A file for reads by the library.
+/// A file, in the form in which the Parquet library reads it.
 #[derive(Clone)]
 pub struct Chunks {
     /// The file that is read.
@@ -49,7 +49,7 @@ impl ChunkReader for Chunks {
     }
 }
 
-/// A sequential read of a file from a place on.
+/// A sequential read of a file from an offset on.
 pub struct ChunkRead {
     file: Arc<dyn File>,
     at: u64,

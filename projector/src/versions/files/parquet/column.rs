@@ -1,4 +1,4 @@
-//! Reader of the values of one flat column.
+//! Reads the values of a column that is not nested in a group or list.
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{
@@ -7,17 +7,17 @@ use parquet::data_type::{
 };
 use proto::Result;
 
-use super::errors::{damaged, few_rows};
+use super::errors::{few_rows_error, library_error};
 use super::json::{StoredValue, put_id, write_value};
 use super::kind::Kind;
 
-/// A value in the type to which the library decodes it.
+/// A type of values to which the Parquet library decodes a column.
 pub trait Cell {
-    /// Returns the value in its stored form.
+    /// Returns the value as the column stores it, before it is converted to JSON.
     fn stored(&self) -> StoredValue<'_>;
 }
 
-/// Implements [`Cell`] for a type of the library.
+/// Implements [`Cell`] for types of the Parquet library.
 macro_rules! cells {
     ($($cell:ty, $value:ident => $stored:expr;)*) => {
         $(impl Cell for $cell {
@@ -41,12 +41,12 @@ cells! {
     FixedLenByteArray, value => StoredValue::Bytes(value.data());
 }
 
-/// The decoded values of some rows of a column.
+/// The decoded values of some consecutive rows of a column.
 pub struct Values<T: DataType> {
     reader: ColumnReaderImpl<T>,
     kind: Kind,
     values: Vec<T::T>,
-    /// For each row of a nullable column, whether it has a value.
+    /// For each row of a nullable column, whether the row has a value: 1 or 0.
     levels: Vec<i16>,
     /// The index of the present row's value, if it has one.
     next: usize,
@@ -59,8 +59,8 @@ impl<T: DataType<T: Cell>> Values<T> {
     }
 
     fn skip(&mut self, rows: usize) -> Result<()> {
-        let skipped = self.reader.skip_records(rows).map_err(|error| damaged(&error))?;
-        if skipped == rows { Ok(()) } else { Err(few_rows()) }
+        let skipped = self.reader.skip_records(rows).map_err(|error| library_error(&error))?;
+        if skipped == rows { Ok(()) } else { Err(few_rows_error()) }
     }
 
     fn fill(&mut self, rows: usize) -> Result<()> {
@@ -69,20 +69,20 @@ impl<T: DataType<T: Cell>> Values<T> {
         self.next = 0;
         let levels = Some(&mut self.levels);
         let read = self.reader.read_records(rows, levels, None, &mut self.values);
-        let (found, _, _) = read.map_err(|error| damaged(&error))?;
-        if found == rows { Ok(()) } else { Err(few_rows()) }
+        let (found, _, _) = read.map_err(|error| library_error(&error))?;
+        if found == rows { Ok(()) } else { Err(few_rows_error()) }
     }
 
-    /// The value of the present row; `None` for null.
+    /// Returns the value of the present row; `None` for null.
     #[inline]
-    fn of(&self, row: usize) -> Option<&T::T> {
+    fn value_of_row(&self, row: usize) -> Option<&T::T> {
         let is_there = self.levels.get(row).is_none_or(|level| *level > 0);
         is_there.then(|| self.values.get(self.next)).flatten()
     }
 
     #[inline]
     fn write(&mut self, row: usize, out: &mut Vec<u8>) -> Result<()> {
-        let Some(value) = self.of(row) else {
+        let Some(value) = self.value_of_row(row) else {
             out.extend_from_slice(b"null");
             return Ok(());
         };
@@ -92,11 +92,11 @@ impl<T: DataType<T: Cell>> Values<T> {
     }
 
     fn put_id(&self, row: usize, out: &mut String) -> Result<bool> {
-        self.of(row).map_or(Ok(false), |value| put_id(value.stored(), self.kind, out))
+        self.value_of_row(row).map_or(Ok(false), |value| put_id(value.stored(), self.kind, out))
     }
 }
 
-/// A column, by its physical type.
+/// A reader of a column, for each of the physical types that a column may have.
 pub enum Column {
     Bool(Values<BoolType>),
     Int32(Values<Int32Type>),
@@ -108,7 +108,7 @@ pub enum Column {
     Fixed(Values<FixedLenByteArrayType>),
 }
 
-/// Evaluates an expression with the values of a column, for each possible type.
+/// Evaluates an expression with the decoded values of a column, whatever their type is.
 macro_rules! with_values {
     ($column:expr, $values:ident => $do:expr) => {
         match $column {
@@ -125,7 +125,7 @@ macro_rules! with_values {
 }
 
 impl Column {
-    /// A column at its first row.
+    /// Creates a reader of a column that is at the column's first row.
     pub fn new(reader: ColumnReader, kind: Kind) -> Self {
         match reader {
             ColumnReader::BoolColumnReader(_) => Self::Bool(Values::new(reader, kind)),
@@ -146,7 +146,7 @@ impl Column {
         with_values!(self, values => values.skip(rows))
     }
 
-    /// Decodes the next rows, of this number.
+    /// Decodes the next `rows` rows.
     pub fn fill(&mut self, rows: usize) -> Result<()> {
         with_values!(self, values => values.fill(rows))
     }

@@ -1,4 +1,4 @@
-//! The columns of a file as fields of documents.
+//! The columns of a Parquet file, as fields of documents.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use proto::value::write_json_text;
 use proto::{Error, ErrorCode, Result};
 
 use super::super::batch::RowRules;
-use super::kind::{Kind, refused};
+use super::kind::{Kind, unsupported_type_error};
 
-/// The top-level columns of a file.
+/// The top-level columns of a Parquet file, each of which becomes a field of the documents.
 pub struct Fields {
-    /// The text before the value of each column: `{"name":` or `,"name":`.
+    /// For each column, the text that precedes its value in a document: `{"name":` or `,"name":`.
     pub heads: Vec<Vec<u8>>,
     names: Vec<String>,
     /// The index of the column with the id.
@@ -20,8 +20,8 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Creates the fields of a schema; an error if the id's column is missing or a column cannot be
-    /// read.
+    /// Creates the fields for the schema of a file. An error if the column with the id is
+    /// missing, or if a column cannot be read.
     pub fn new(schema: &Type, rules: &RowRules) -> Result<Self> {
         let fields = schema.get_fields().iter();
         let names: Vec<String> = fields.map(|field| field.name().to_owned()).collect();
@@ -48,26 +48,26 @@ impl Fields {
     }
 
     /// The error for an id that is null, or of another type.
-    pub fn no_id(&self) -> Error {
+    pub fn bad_id_error(&self) -> Error {
         let what = format!("column {:?} is neither text nor an integer", self.names[self.id]);
         Error::new(ErrorCode::InvalidText, what)
     }
 }
 
-/// Returns an error if documents cannot represent the values of a column exactly.
+/// Returns an error if JSON documents cannot represent the values of a column exactly.
 fn check(field: &Type) -> Result<()> {
     if field.is_primitive() {
         return Kind::of(field).map(|_| ());
     }
     match field.get_basic_info().logical_type_ref() {
         None | Some(LogicalType::List | LogicalType::Map) => {}
-        Some(_) => return Err(refused(field)),
+        Some(_) => return Err(unsupported_type_error(field)),
     }
     check_names(field)?;
     field.get_fields().iter().try_for_each(|field| check(field))
 }
 
-/// Returns an error if a group has two fields with one name.
+/// Returns an error if a group of columns has two fields with the same name.
 fn check_names(group: &Type) -> Result<()> {
     let mut names = BTreeSet::new();
     let twice = group.get_fields().iter().find(|field| !names.insert(field.name()));

@@ -1,26 +1,30 @@
-//! A footer, checked before the library reads it. The library recurses into groups without a bound,
-//! allocates memory for the numbers of children and row groups in the footer, and copies the names
-//! of all groups for each column in them: each of these can end the process.
+//! Checks the footer of a Parquet file, which contains its metadata, before the Parquet library
+//! reads it. The library recurses into groups without a bound. It allocates memory for the
+//! numbers of children and row groups that the footer names. And it copies the names of all
+//! enclosing groups for each column. Each of these can end the process.
 //!
-//! A footer is a struct of Thrift's compact protocol (<https://github.com/apache/parquet-format>):
-//! its second field is the list of the schema's elements, depth first, each with the number of its
-//! children, and its fourth is the list of row groups. The library uses the ids of fields and
-//! ignores their kinds and order. So this check requires that the fields of the format have the
-//! format's kinds, that ids only grow, and that a list has no more elements than there are bytes: a
-//! footer that passes is interpreted in the same way by the check and the library.
+//! A footer is a struct of Thrift's compact protocol
+//! (<https://github.com/apache/parquet-format>): its second field is the list of the schema's
+//! elements, depth first, each with the number of its children, and its fourth is the list of row
+//! groups. The library uses the ids of fields and ignores their kinds and order. So this check
+//! requires that the fields of the format have the format's kinds, that ids only grow, and that a
+//! list has no more elements than there are bytes. Then the check and the library interpret the
+//! footer in the same way.
 
 use parquet::errors::ParquetError;
 use parquet::file::reader::ChunkReader;
 use proto::{Error, ErrorCode, Result};
 
 use super::chunks::Chunks;
-use super::errors::damaged;
+use super::errors::library_error;
 
 /// Maximum bytes of a footer; the library needs some 30 times as much memory.
 const FOOTER_BYTES_MAX: u32 = 32 << 20;
-/// Maximum nesting depth of groups: more than documents may nest, even if a list takes two groups.
+/// Maximum nesting depth of groups: more than documents may nest, even if each list takes two
+/// groups.
 const GROUPS_MAX: usize = 256;
-/// Maximum bytes of the names of all columns, each with the names of the groups that it is in.
+/// Maximum bytes of the names of all columns, where each column counts the names of all groups
+/// that enclose it.
 const PATH_BYTES_MAX: usize = 64 << 20;
 /// The approximate memory of a name in the path of a column, in addition to its bytes.
 const NAME_BYTES: usize = 24;
@@ -32,11 +36,11 @@ const LEVELS_MAX: usize = 32;
 const TAIL_BYTES: u64 = 8;
 const MARK: &[u8] = b"PAR1";
 
-/// Returns an error for a file whose footer could harm the library. A file without a footer is left
-/// to the library.
+/// Returns an error if the footer of a file could harm the Parquet library. A file without a
+/// footer passes; the library refuses it.
 pub fn check_footer(file: &Chunks) -> Result<()> {
     let Some(at) = file.len.checked_sub(TAIL_BYTES) else { return Ok(()) };
-    let tail = file.get_bytes(at, TAIL_BYTES as usize).map_err(|error| damaged(&error))?;
+    let tail = file.get_bytes(at, TAIL_BYTES as usize).map_err(|error| library_error(&error))?;
     let (length, mark) = tail.split_at(4);
     let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]);
     match at.checked_sub(u64::from(length)) {
@@ -47,8 +51,9 @@ pub fn check_footer(file: &Chunks) -> Result<()> {
                 .with_hint("write files with fewer row groups or columns"))
         }
         Some(from) if mark == MARK => {
-            let footer = file.get_bytes(from, length as usize).map_err(|error| damaged(&error))?;
-            check(&footer).map_err(|what| damaged(&ParquetError::General(what.to_owned())))
+            let footer =
+                file.get_bytes(from, length as usize).map_err(|error| library_error(&error))?;
+            check(&footer).map_err(|what| library_error(&ParquetError::General(what.to_owned())))
         }
         _ => Ok(()),
     }
@@ -59,7 +64,7 @@ fn check(footer: &[u8]) -> std::result::Result<(), &'static str> {
     footer.check().unwrap_or(Err("its footer cannot be read"))
 }
 
-/// The expected structure of a value in the format.
+/// The structure that the format requires of a value.
 #[derive(Debug)]
 enum Shape {
     Bool,
@@ -73,11 +78,12 @@ enum Shape {
     Struct(Fields),
 }
 
-/// The fields of a struct in the format: their ids and shapes. A union is a struct of one field.
+/// The fields that the format defines for a struct: their ids and the structures of their values.
+/// A union is a struct of one field.
 type Fields = &'static [(u8, Shape)];
 
 impl Shape {
-    /// Returns true if this is the kind with which values of the shape are encoded.
+    /// Returns true if values of this shape are encoded with this kind.
     fn has_kind(&self, kind: u8) -> bool {
         match self {
             Self::Bool => matches!(kind, kind::TRUE | kind::FALSE),
@@ -93,7 +99,7 @@ impl Shape {
     }
 }
 
-/// The kinds of values in the compact protocol.
+/// The kinds of values in Thrift's compact protocol, as numbers.
 mod kind {
     pub const TRUE: u8 = 1;
     pub const FALSE: u8 = 2;
@@ -144,7 +150,8 @@ const ELEMENT: Fields = &[
 ];
 
 const TIME: Shape = Struct(&[(1, Bool), (2, Struct(&[(1, EMPTY), (2, EMPTY), (3, EMPTY)]))]);
-/// A logical type; decimals, times, timestamps, integers, variants and shapes have fields.
+/// The fields of a logical type. Decimals, times, timestamps, integers, variants and geometric
+/// shapes have fields.
 const LOGICAL: Fields = &[
     (1, EMPTY),
     (2, EMPTY),
@@ -226,7 +233,8 @@ const BOX: Fields = &[
     (8, Double),
 ];
 
-/// The unread bytes of a footer. The methods return `None` for bytes that are not a valid footer.
+/// The bytes of a footer that were not read yet. The methods return `None` for bytes that are not
+/// a valid footer.
 struct Compact<'b>(&'b [u8]);
 
 impl Compact<'_> {
@@ -244,10 +252,10 @@ impl Compact<'_> {
                     if count > ROW_GROUPS_MAX {
                         return Some(Err("it has too many row groups"));
                     }
-                    (0..count).try_for_each(|_| self.value(&ROW_GROUP, LEVELS_MAX))?;
+                    (0..count).try_for_each(|_| self.skip_shaped_value(&ROW_GROUP, LEVELS_MAX))?;
                 }
                 (SCHEMA | ROW_GROUPS, _) => return None,
-                _ => self.known_or_not(FILE, (id, kind), LEVELS_MAX)?,
+                _ => self.skip_field_value(FILE, (id, kind), LEVELS_MAX)?,
             }
         }
         Some(Ok(()))
@@ -287,7 +295,7 @@ impl Compact<'_> {
         Some(Ok(()))
     }
 
-    /// Reads a schema element; returns the number of its children, and the length of its name.
+    /// Reads a schema element. Returns the number of its children, and the length of its name.
     fn element(&mut self) -> Option<(u64, usize)> {
         let (mut id, mut children, mut name) = (0, 0, 0);
         while let Some(kind) = self.field(&mut id)? {
@@ -299,17 +307,17 @@ impl Compact<'_> {
                 }
                 (NAME, kind::BINARY) => {
                     let before = self.0.len();
-                    self.value(&Binary, LEVELS_MAX)?;
+                    self.skip_shaped_value(&Binary, LEVELS_MAX)?;
                     name = before - self.0.len();
                 }
-                _ => self.known_or_not(ELEMENT, (id, kind), LEVELS_MAX)?,
+                _ => self.skip_field_value(ELEMENT, (id, kind), LEVELS_MAX)?,
             }
         }
         Some((children, name))
     }
 
-    /// Reads the head of a field and sets `id`, which must grow. Returns the kind of the field;
-    /// `Some(None)` at the end of the struct.
+    /// Reads the head of a field. Sets `id` to the field's id, which must be larger than the last
+    /// one. Returns the kind of the field's value; `Some(None)` at the end of the struct.
     fn field(&mut self, id: &mut u8) -> Option<Option<u8>> {
         let head = self.byte()?;
         if head & 15 == 0 {
@@ -329,17 +337,23 @@ impl Compact<'_> {
         Some(Some(head & 15))
     }
 
-    /// Skips the value of a field. Checks the kind if the field is in `fields`.
-    fn known_or_not(&mut self, fields: Fields, (id, kind): (u8, u8), levels: usize) -> Option<()> {
+    /// Skips the value of a field. If the field is listed in `fields`, checks its kind and
+    /// structure.
+    fn skip_field_value(
+        &mut self,
+        fields: Fields,
+        (id, kind): (u8, u8),
+        levels: usize,
+    ) -> Option<()> {
         match fields.iter().find(|(known, _)| *known == id) {
-            Some((_, shape)) if shape.has_kind(kind) => self.value(shape, levels),
+            Some((_, shape)) if shape.has_kind(kind) => self.skip_shaped_value(shape, levels),
             Some(_) => None,
-            None => self.unknown(kind, levels),
+            None => self.skip_unknown_value(kind, levels),
         }
     }
 
-    /// Skips a value of a shape.
-    fn value(&mut self, shape: &Shape, levels: usize) -> Option<()> {
+    /// Skips a value, and checks that it has the structure `shape`.
+    fn skip_shaped_value(&mut self, shape: &Shape, levels: usize) -> Option<()> {
         let levels = levels.checked_sub(1)?;
         match shape {
             Bool => Some(()),
@@ -352,31 +366,31 @@ impl Compact<'_> {
             }
             List(of) => {
                 let (count, _) = self.list(|kind| of.has_kind(kind))?;
-                (0..count).try_for_each(|_| self.value(of, levels))
+                (0..count).try_for_each(|_| self.skip_shaped_value(of, levels))
             }
             Struct(fields) => {
                 let mut id = 0;
                 while let Some(kind) = self.field(&mut id)? {
-                    self.known_or_not(fields, (id, kind), levels)?;
+                    self.skip_field_value(fields, (id, kind), levels)?;
                 }
                 Some(())
             }
         }
     }
 
-    /// Skips a value of a kind outside of the format. Refuses a boolean in a list, which takes no
-    /// byte for the library and one byte for other readers.
-    fn unknown(&mut self, kind: u8, levels: usize) -> Option<()> {
+    /// Skips the value of a field that the format does not define. Refuses a boolean in a list,
+    /// which takes no byte for the library and one byte for other readers.
+    fn skip_unknown_value(&mut self, kind: u8, levels: usize) -> Option<()> {
         let levels = levels.checked_sub(1)?;
         match kind {
             kind::TRUE | kind::FALSE => Some(()),
-            kind::BYTE => self.value(&Byte, levels + 1),
+            kind::BYTE => self.skip_shaped_value(&Byte, levels + 1),
             kind::I16 | kind::I32 | kind::I64 => self.number().map(drop),
-            kind::DOUBLE => self.value(&Double, levels + 1),
-            kind::BINARY => self.value(&Binary, levels + 1),
+            kind::DOUBLE => self.skip_shaped_value(&Double, levels + 1),
+            kind::BINARY => self.skip_shaped_value(&Binary, levels + 1),
             kind::LIST | kind::SET => {
                 let (count, kind) = self.list(|kind| !Bool.has_kind(kind))?;
-                (0..count).try_for_each(|_| self.unknown(kind, levels))
+                (0..count).try_for_each(|_| self.skip_unknown_value(kind, levels))
             }
             kind::MAP => {
                 let count = self.number().filter(|count| *count <= self.0.len() as u64)?;
@@ -386,17 +400,18 @@ impl Compact<'_> {
                     return None;
                 }
                 (0..count).try_for_each(|_| {
-                    self.unknown(key, levels)?;
-                    self.unknown(value, levels)
+                    self.skip_unknown_value(key, levels)?;
+                    self.skip_unknown_value(value, levels)
                 })
             }
-            kind::STRUCT => self.value(&EMPTY, levels + 1),
+            kind::STRUCT => self.skip_shaped_value(&EMPTY, levels + 1),
             _ => None,
         }
     }
 
-    /// Reads the head of a list: the number of elements, each of which takes at least one byte, and
-    /// their kind. Some writers give an empty list no kind.
+    /// Reads the head of a list. Returns the number of elements and their kind, for which
+    /// `is_right` must return true. Each element takes at least one byte. Some writers give an
+    /// empty list no kind.
     fn list(&mut self, is_right: impl Fn(u8) -> bool) -> Option<(usize, u8)> {
         let head = self.byte()?;
         let count = if head >> 4 == 15 { self.number()? } else { u64::from(head >> 4) };

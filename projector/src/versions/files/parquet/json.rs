@@ -1,5 +1,5 @@
-//! The conversion of Parquet values to JSON. The type of a column determines the conversion, its
-//! [`Kind`].
+//! Converts Parquet values to JSON. The type of a column determines how its values are converted
+//! (its [`Kind`]).
 //!
 //! | value | JSON |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | a timestamp in UTC, and one of no zone | `2026-02-28T23:59:59.500Z`, `2026-02-28T23:59:59.500` |
 //! | a group, a list, a map | an object, an array, an object |
 //!
-//! Times and timestamps have all digits of their unit: 3, 6 or 9.
+//! Times and timestamps have all digits of their unit after the point: 3, 6 or 9.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -27,10 +27,10 @@ use proto::{Error, ErrorCode, Result};
 use super::kind::Kind;
 use super::moment::{Unit, date, day_and_time, time};
 
-/// The day 1970-01-01 in the day count of INT96 (Julian days).
+/// The number of the day 1970-01-01 in the day count that INT96 timestamps use (Julian days).
 const DAY_OF_1970: i64 = 2_440_588;
 
-/// A value in its stored form.
+/// A value as a column stores it, before it is converted to JSON.
 #[derive(Clone, Copy, Debug)]
 pub enum StoredValue<'v> {
     Bool(bool),
@@ -41,7 +41,8 @@ pub enum StoredValue<'v> {
     Bytes(&'v [u8]),
 }
 
-/// Appends a value as an id; returns false if it is neither text nor an integer.
+/// Appends a value as the id of a document. Returns false if the value is neither text nor an
+/// integer.
 #[inline]
 pub fn put_id(value: StoredValue<'_>, kind: Kind, out: &mut String) -> Result<bool> {
     let mut json = Vec::new();
@@ -85,13 +86,13 @@ pub fn write_value(value: StoredValue<'_>, kind: Kind, out: &mut Vec<u8>) -> Res
         },
         (Kind::Half, StoredValue::Float(number)) => write_float(f64::from(number), out),
         (Kind::Half, StoredValue::Bytes(&[low, high])) => {
-            write_float(half(u16::from_le_bytes([low, high])), out);
+            write_float(decode_half_float(u16::from_le_bytes([low, high])), out);
         }
         (Kind::Decimal(scale), StoredValue::Int(number)) => {
             write_decimal(number.into(), scale, out)?
         }
         (Kind::Decimal(scale), StoredValue::Bytes(bytes)) => {
-            write_decimal(wide(bytes)?, scale, out)?
+            write_decimal(decode_wide_integer(bytes)?, scale, out)?
         }
         (Kind::Text, StoredValue::Bytes(bytes)) => match std::str::from_utf8(bytes) {
             Ok(text) => write_json_text(text, out),
@@ -120,7 +121,8 @@ pub fn write_value(value: StoredValue<'_>, kind: Kind, out: &mut Vec<u8>) -> Res
     Ok(())
 }
 
-/// Appends a value of the library's row interface as JSON; `of` is its type.
+/// Appends, as JSON, a value that the library's row interface has returned; `of` is the type of
+/// its column.
 pub fn write_field(value: &Field, of: &Type, out: &mut Vec<u8>) -> Result<()> {
     match value {
         Field::Null => out.extend_from_slice(b"null"),
@@ -164,7 +166,8 @@ pub fn write_field(value: &Field, of: &Type, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Returns a value of the row interface as an id; `None` if it is neither text nor an integer.
+/// Returns a value of the library's row interface as a document's id; `None` if it is neither
+/// text nor an integer.
 pub fn field_id(value: &Field, of: &Type) -> Result<Option<String>> {
     if !of.is_primitive() || *value == Field::Null {
         return Ok(None);
@@ -173,7 +176,7 @@ pub fn field_id(value: &Field, of: &Type) -> Result<Option<String>> {
     Ok(put_id(stored(value)?, Kind::of(of)?, &mut id)?.then_some(id))
 }
 
-/// Returns the type of a list's elements according to the row interface.
+/// Returns the type of a list's elements, as the library's row interface interprets it.
 fn element_of(list: &Type) -> &Type {
     if list.is_primitive() {
         return list;
@@ -189,8 +192,8 @@ fn element_of(list: &Type) -> &Type {
     }
 }
 
-/// Returns true if the repeated type of a list is a group around the element. In lists of older
-/// writers the repeated type is the element.
+/// Returns true if the repeated type of a list is a group that only wraps the element. In lists
+/// of older writers the repeated type is the element itself.
 fn is_wrapper(repeated: &Type) -> bool {
     if repeated.is_primitive() {
         return false;
@@ -206,8 +209,8 @@ fn is_wrapper(repeated: &Type) -> bool {
     is_list || is_repeated || !is_named
 }
 
-/// Returns the stored form of a value of the row interface. Files with INT96 are not read through
-/// this interface, which truncates it.
+/// Returns a value of the library's row interface as its column stores it. Files with INT96 are
+/// not read through this interface, which truncates such values.
 fn stored(value: &Field) -> Result<StoredValue<'_>> {
     Ok(match value {
         Field::Bool(is) => StoredValue::Bool(*is),
@@ -281,7 +284,7 @@ fn write_float(number: f64, out: &mut Vec<u8>) {
 }
 
 /// Decodes a 16-bit floating-point number: sign, 5 bits of exponent, 10 bits of fraction.
-fn half(bits: u16) -> f64 {
+fn decode_half_float(bits: u16) -> f64 {
     let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
     let size = match exponent {
         0 => fraction * f64::powi(2.0, -24),
@@ -293,7 +296,7 @@ fn half(bits: u16) -> f64 {
 
 /// Decodes a big-endian integer. Leading bytes above 16 bytes are ignored if they only repeat the
 /// sign.
-fn wide(bytes: &[u8]) -> Result<i128> {
+fn decode_wide_integer(bytes: &[u8]) -> Result<i128> {
     let sign = bytes.first().map_or(0, |first| (*first as i8) >> 7) as u8;
     let (more, last) = bytes.split_at(bytes.len().saturating_sub(16));
     let is_same_sign = last.first().is_none_or(|first| ((*first as i8) >> 7) as u8 == sign);
@@ -305,10 +308,10 @@ fn wide(bytes: &[u8]) -> Result<i128> {
     Ok(i128::from_be_bytes(wide))
 }
 
-/// The maximum number of digits after the point of a decimal: a double has no more.
+/// The maximum number of digits after the point of a decimal; a double has no more.
 const SCALE_MAX: usize = 1_100;
 
-/// Appends a decimal, with `scale` digits after the point.
+/// Appends the decimal number `value / 10^scale`, with `scale` digits after the point.
 fn write_decimal(value: i128, scale: usize, out: &mut Vec<u8>) -> Result<()> {
     if scale > SCALE_MAX {
         return Err(bad(&format!(

@@ -7,7 +7,7 @@ fn json(value: StoredValue<'_>, kind: Kind) -> Result<String> {
 }
 
 #[test]
-fn values_keep_what_they_say() {
+fn values_convert_to_exact_json() {
     use StoredValue::{Bool, Bytes, Double, Float, Int};
     let uuid: Vec<u8> = (0..16).collect();
     for (value, kind, expected) in [

@@ -1,5 +1,6 @@
-//! The kinds of columns, which the physical and the logical type of a column determine. A type
-//! whose values JSON cannot represent exactly is refused with an error that names it.
+//! The kinds of columns, each with its own conversion to JSON. The physical and the logical type
+//! of a column determine its kind. A type whose values JSON cannot represent exactly is refused
+//! with an error that names it.
 
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use parquet::schema::types::Type;
@@ -7,7 +8,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::moment::Unit;
 
-/// The conversions of a column's values to JSON.
+/// The kinds of columns: how the values of a column are converted to JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// All values are null.
@@ -18,7 +19,7 @@ pub enum Kind {
     Unsigned(u8),
     Float,
     Half,
-    /// An integer with this number of digits after the point.
+    /// A decimal number, stored as an integer, with this number of digits after the point.
     Decimal(usize),
     /// Text, and bytes without a declared meaning, which must be UTF-8.
     Text,
@@ -32,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of a primitive type.
+    /// Returns the kind of a column of a primitive type; an error if the type is not supported.
     pub fn of(column: &Type) -> Result<Self> {
         let info = column.get_basic_info();
         let physical = column.get_physical_type();
@@ -41,7 +42,7 @@ impl Kind {
             None => Self::of_converted(info.converted_type(), column),
         };
         let is_whole = !matches!(kind, Some(Self::Uuid | Self::Half)) || has_length(column, kind);
-        kind.filter(|_| is_whole).ok_or_else(|| refused(column))
+        kind.filter(|_| is_whole).ok_or_else(|| unsupported_type_error(column))
     }
 
     fn of_logical(logical: &LogicalType, physical: Physical) -> Option<Self> {
@@ -71,7 +72,8 @@ impl Kind {
         })
     }
 
-    /// Returns the kind for a converted type, which older writers use. Their timestamps are in UTC.
+    /// Returns the kind of a column with a converted type, which older writers use instead of a
+    /// logical type. Timestamps of such columns are in UTC.
     fn of_converted(converted: ConvertedType, column: &Type) -> Option<Self> {
         use Physical::{BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY, INT32, INT64};
         Some(match (converted, column.get_physical_type()) {
@@ -120,7 +122,7 @@ fn has_length(column: &Type, kind: Option<Kind>) -> bool {
 }
 
 /// The error for a column of a type that is not supported.
-pub fn refused(column: &Type) -> Error {
+pub fn unsupported_type_error(column: &Type) -> Error {
     let info = column.get_basic_info();
     let physical = match column.is_primitive() {
         true => format!("{} ", column.get_physical_type()),

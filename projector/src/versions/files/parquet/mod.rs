@@ -1,9 +1,9 @@
-//! Parquet files.
+//! Reads Parquet files.
 //!
-//! A file whose columns are all flat is read column by column ([`columns`]), in parts of its row
-//! groups. Nested columns need the row interface of the library, which assembles them ([`nested`]).
-//! Both give the same documents. A damaged file may make the library panic; the panic is turned
-//! into an error about the file.
+//! A file whose columns are all flat is read column by column ([`columns`]), and its row groups
+//! are cut into parts. Nested columns are read through the library's row interface, which
+//! assembles them ([`nested`]). Both ways produce the same documents. A damaged file may make the
+//! library panic; the panic is turned into an error about the file.
 
 mod chunks;
 mod column;
@@ -28,18 +28,18 @@ use super::batch::RowRules;
 use super::parts::Parts;
 use chunks::{Chunks, Reader};
 use columns::FlatParts;
-use errors::{caught, damaged};
+use errors::{catch_panic, library_error};
 use fields::Fields;
 use footer::check_footer;
 use nested::NestedRows;
 
-/// Opens a file.
+/// Opens a Parquet file, to read its rows in parts.
 pub fn open(fs: &dyn FileSystem, path: &Path, rules: &RowRules) -> Result<Box<dyn Parts>> {
     let file = fs.open(path, OpenMode::Read)?;
     let len = file.len()?;
     let file = Chunks { file, len };
     check_footer(&file)?;
-    let reader = caught(|| Reader::new(file.clone()).map_err(|error| damaged(&error)))?;
+    let reader = catch_panic(|| Reader::new(file.clone()).map_err(|error| library_error(&error)))?;
     let schema = reader.metadata().file_metadata().schema();
     let fields = Fields::new(schema, rules)?;
     check_codecs(reader.metadata())?;

@@ -1,4 +1,4 @@
-//! Conversion of dates, times of a day and timestamps to text, with all digits of their unit.
+//! Converts dates, times of a day and timestamps to text, with all digits of their unit.
 
 /// The unit of a time or timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Unit {
         }
     }
 
-    /// The number of units of a day.
+    /// Returns the number of units in a day.
     pub fn of_day(self) -> i64 {
         24 * 60 * 60 * self.of_second().0
     }

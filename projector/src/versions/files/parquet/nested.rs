@@ -1,5 +1,4 @@
-//! Files with nested columns: their rows are read one by one through the row interface of the
-//! library.
+//! Reads Parquet files with nested columns, row by row, through the row interface of the library.
 
 use std::sync::Arc;
 
@@ -14,11 +13,11 @@ use proto::{Error, ErrorCode, Result};
 use super::super::batch::{Batch, RowRules};
 use super::super::parts::Rows;
 use super::chunks::{Chunks, Reader};
-use super::errors::{at_row, caught, damaged, in_group};
+use super::errors::{at_row, catch_panic, in_group, library_error};
 use super::fields::Fields;
 use super::json::{field_id, write_field};
 
-/// The rows of a file.
+/// A reader of the rows of a file with nested columns.
 pub struct NestedRows {
     rows: RowIter<'static>,
     fields: Fields,
@@ -30,7 +29,7 @@ pub struct NestedRows {
 }
 
 impl NestedRows {
-    /// The rows of an open file.
+    /// Creates the reader of an open file.
     pub fn new(file: Chunks, reader: Reader, fields: Fields) -> Result<Self> {
         let schema = reader.metadata().file_metadata().schema_descr().root_schema_ptr();
         let leaves = reader.metadata().file_metadata().schema_descr().columns();
@@ -44,15 +43,16 @@ impl NestedRows {
                 .with_hint("write the column as a timestamp of INT64"));
         }
         let reader: Box<dyn FileReader> = Box::new(reader);
-        let rows = caught(|| Ok(RowIter::from_file_into(reader)))?;
+        let rows = catch_panic(|| Ok(RowIter::from_file_into(reader)))?;
         Ok(Self { rows, fields, schema, file, row: 0 })
     }
 
     fn read_row(&mut self, rules: &RowRules, batch: &mut Batch) -> Result<bool> {
         self.row += 1;
-        let next = caught(|| self.rows.next().transpose().map_err(|error| damaged(&error)));
+        let next =
+            catch_panic(|| self.rows.next().transpose().map_err(|error| library_error(&error)));
         let next = next.map_err(|error| in_damaged_column(&self.file, self.row, error))?;
-        next.map_or(Ok(false), |row| caught(|| self.take(&row, rules, batch)).map(|()| true))
+        next.map_or(Ok(false), |row| catch_panic(|| self.take(&row, rules, batch)).map(|()| true))
     }
 
     fn take(&self, row: &Row, rules: &RowRules, batch: &mut Batch) -> Result<()> {
@@ -67,7 +67,7 @@ impl NestedRows {
             write_field(value, of, document).map_err(|error| self.fields.in_column(at, error))?;
         }
         document.push(b'}');
-        let id = id.ok_or_else(|| self.fields.no_id())?;
+        let id = id.ok_or_else(|| self.fields.bad_id_error())?;
         // A file may nest deeper than a document.
         check_document(&id, batch.row(), rules.document_bytes_max)?;
         batch.end_row(rules, &id)
@@ -80,9 +80,12 @@ impl Rows for NestedRows {
     }
 }
 
-/// Adds the row group of an unreadable row to an error, and the first damaged column in it.
+/// Adds to the error of an unreadable row the number of its row group, and the first damaged
+/// column in that group.
 fn in_damaged_column(file: &Chunks, row: u64, error: Error) -> Error {
-    let Ok(reader) = caught(|| Reader::new(file.clone()).map_err(|error| damaged(&error))) else {
+    let Ok(reader) =
+        catch_panic(|| Reader::new(file.clone()).map_err(|error| library_error(&error)))
+    else {
         return error;
     };
     let mut rows = 0;
@@ -93,11 +96,11 @@ fn in_damaged_column(file: &Chunks, row: u64, error: Error) -> Error {
     });
     let Some((at, group)) = group else { return error };
     let is_damaged = |column: &usize| {
-        caught(|| {
-            let group = reader.get_row_group(at).map_err(|error| damaged(&error))?;
+        catch_panic(|| {
+            let group = reader.get_row_group(at).map_err(|error| library_error(&error))?;
             let mut pages =
-                group.get_column_page_reader(*column).map_err(|error| damaged(&error))?;
-            pages.try_for_each(|page| page.map(drop)).map_err(|error| damaged(&error))
+                group.get_column_page_reader(*column).map_err(|error| library_error(&error))?;
+            pages.try_for_each(|page| page.map(drop)).map_err(|error| library_error(&error))
         })
         .is_err()
     };

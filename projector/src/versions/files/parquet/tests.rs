@@ -133,7 +133,7 @@ fn by_rows(env: &Env, path: &Path) -> Result<(Vec<String>, usize)> {
     let file = env.fs.open(path, OpenMode::Read)?;
     let len = file.len()?;
     let file = Chunks { file, len };
-    let reader = Reader::new(file.clone()).map_err(|error| damaged(&error))?;
+    let reader = Reader::new(file.clone()).map_err(|error| library_error(&error))?;
     let fields = Fields::new(reader.metadata().file_metadata().schema(), &rules())?;
     documents(&mut NestedRows::new(file, reader, fields)?)
 }

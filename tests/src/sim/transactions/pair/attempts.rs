@@ -52,12 +52,12 @@ impl Attempts {
     /// Records that a commit is requested; returns its number.
     pub fn begin(&mut self, parts: &[Running; 2]) -> usize {
         let part = |running: &Running| {
-            running.changes.own()?;
+            running.changes.own_changes()?;
             let upserts = running.left.iter().filter(|left| left.document.is_some()).count();
             Some((running.statement, upserts))
         };
         let [left, right] = parts;
-        let number = parts.iter().find(|part| part.changes.own().is_some());
+        let number = parts.iter().find(|part| part.changes.own_changes().is_some());
         let number = number.map(|part| part.changes.id());
         self.0.push(Attempt { number, parts: [part(left), part(right)], outcome: Fate::InDoubt });
         self.0.len() - 1

@@ -26,7 +26,8 @@ const LOST_MS_MAX: u64 = 60;
 impl Pair {
     /// Starts the commit of a transaction.
     pub(super) fn commit(&mut self, Open { mut parts, .. }: Open) {
-        let changed: Vec<usize> = (0..2).filter(|at| parts[*at].changes.own().is_some()).collect();
+        let changed: Vec<usize> =
+            (0..2).filter(|at| parts[*at].changes.own_changes().is_some()).collect();
         let Some(decider) = changed.first().copied() else { return };
         let attempt = self.attempts.begin(&parts);
         let life = self.draw_life();
@@ -120,7 +121,7 @@ impl Pair {
                     work.committed(session, part, reply);
                     session.note_writes(std::slice::from_ref(&reply.position));
                 }
-                None if part.changes.own().is_some() => {
+                None if part.changes.own_changes().is_some() => {
                     work.statements.end(part.statement, unanswered.clone());
                 }
                 None => {}

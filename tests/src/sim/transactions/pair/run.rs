@@ -198,7 +198,7 @@ impl Pair {
         let (hot, began) = ([self.hot(0), self.hot(1)], now());
         let Self { background, lanes, .. } = self;
         for (at, lane) in lanes.iter_mut().enumerate() {
-            let has_changed = |open: &Open| open.parts[at].changes.own().is_some();
+            let has_changed = |open: &Open| open.parts[at].changes.own_changes().is_some();
             let ready = async {
                 // Most transactions change both buckets.
                 if !is_one && !has_changed(&open) {

@@ -8,7 +8,7 @@ use proto::Result;
 use proto::model::bucket::BucketInfo;
 use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
 use proto::rpc::api::{CheckedWrites, Decision, WriteReply};
-use proto::rpc::scan::OwnView;
+use proto::rpc::scan::UncommittedView;
 use sextant::access::BucketTransaction;
 use tokio::sync::Notify;
 
@@ -68,16 +68,16 @@ impl BucketTransaction for Mortal {
         self.changes.bucket()
     }
 
-    fn own(&self) -> Option<OwnView> {
-        self.changes.own()
+    fn own_changes(&self) -> Option<UncommittedView> {
+        self.changes.own_changes()
     }
 
     async fn write(&self, snapshot: Option<Epoch>, writes: CheckedWrites) -> Result<u64> {
         self.changes.write(snapshot, writes).await
     }
 
-    async fn back_to(&self, place: TransactionPlace) -> Result<()> {
-        self.changes.back_to(place).await
+    async fn rollback_to(&self, place: TransactionPlace) -> Result<()> {
+        self.changes.rollback_to(place).await
     }
 
     async fn commit(
