@@ -31,7 +31,7 @@ pub enum FigureKind {
     Cluster,
 }
 
-/// What a transaction sees of a bucket: a snapshot, and its own changes.
+/// The view that a transaction has of a bucket: a snapshot, and its own changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransactionView {
     /// The epoch that the transaction reads; `None` to read the newest documents.

@@ -30,7 +30,7 @@ pub struct RecoveryFlags {
     pub lost_after_s: Option<u64>,
 }
 
-/// Starts a coordinator.
+/// Starts a coordinator in this process, from its data directory.
 pub async fn start_coordinator(
     node: NodeId,
     members: Vec<(NodeId, String)>,

@@ -257,7 +257,7 @@ pub struct IndexStatus {
     /// The number of versions of documents that are not in the index because they exceed a limit,
     /// counted since the projectors started. `None` without a report.
     pub left_out: Option<u64>,
-    /// The same number for each limit that documents exceed.
+    /// The number of these documents by the limit that they exceed.
     pub left_out_by_reason: Option<LeftOut>,
 }
 

@@ -121,7 +121,7 @@ impl WireError {
         self
     }
 
-    /// Appends a description of what an interrupted statement has left behind, and sets the hint.
+    /// Appends a description of what an interrupted statement has left, and sets the hint.
     pub(in crate::pg) fn with_left_state(mut self, left: &str, hint: String) -> Self {
         self.message = format!("{}; {left}", self.message);
         self.hint = Some(hint);

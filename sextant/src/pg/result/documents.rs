@@ -22,7 +22,7 @@ pub(super) struct Documents {
     access: Access,
     /// The plan of the SELECT. It contains the ids that are not read yet, in reverse order.
     plan: DocumentPlan,
-    /// What the transaction of the statement sees of the bucket; `None` outside of a transaction.
+    /// The view that the transaction of the statement has of the bucket; `None` outside of a transaction.
     view: Option<TransactionView>,
     found: VecDeque<(String, Bytes)>,
     /// The number of ids in one call.

@@ -176,7 +176,7 @@ pub fn tell_of_build(catalog: &Catalog, name: &str, remarks: &Remarks) {
     }
 }
 
-/// Returns a text about what an interrupted CREATE INDEX or BUILD INDEX has left behind, and a
+/// Returns a text about what an interrupted CREATE INDEX or BUILD INDEX has left, and a
 /// hint.
 pub fn state_after_create(catalog: &Catalog, names: &[String]) -> (String, String) {
     let built: Vec<_> = names.iter().filter(|name| is_being_built(catalog, name)).collect();
@@ -200,7 +200,7 @@ pub fn state_after_create(catalog: &Catalog, names: &[String]) -> (String, Strin
     (left, names.first().map_or_else(String::new, |name| how_to_end(name)))
 }
 
-/// Returns a text about what an interrupted ALTER INDEX or REINDEX has left behind, and a hint.
+/// Returns a text about what an interrupted ALTER INDEX or REINDEX has left, and a hint.
 pub fn state_after_alter(catalog: &Catalog, name: &str) -> (String, String) {
     if is_being_built(catalog, name) {
         let left =
@@ -211,7 +211,7 @@ pub fn state_after_alter(catalog: &Catalog, name: &str) -> (String, String) {
     (left, "SHOW INDEXES shows its definition".to_owned())
 }
 
-/// Returns a text about what an interrupted LOAD VERSION has left behind, and a hint.
+/// Returns a text about what an interrupted LOAD VERSION has left, and a hint.
 pub fn state_after_load(catalog: &Catalog, bucket: &str, version: &str) -> (String, String) {
     let set = catalog.bucket(bucket).and_then(|bucket| catalog.data_sets.get(&bucket.id));
     let loading = set.and_then(|set| set.loading()).filter(|(_, known)| known.name == version);
