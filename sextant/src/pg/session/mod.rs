@@ -1,4 +1,4 @@
-//! What a session remembers between statements: its settings, the epochs that it has read, its
+//! The memory of a session between statements: its settings, the epochs that it has read, its
 //! transaction, and the objects that the names in its prepared statements mean.
 
 mod consistency;
