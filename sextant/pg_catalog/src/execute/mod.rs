@@ -6,7 +6,7 @@
 //! their surroundings run once in a statement.
 //!
 //! Imports run downwards: `query` → `select` → `group`, `window`, `joins` → `sources` → `eval` →
-//! `subquery` → `operators`. What is below calls a query by the function in [`run::Run`].
+//! `subquery` → `operators`. What is below calls a query by the function in `run::Run`.
 
 mod elements;
 mod env;
