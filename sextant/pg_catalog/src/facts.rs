@@ -1,4 +1,4 @@
-//! What the catalogue shows: Sextant's definitions as one user may see them, in PostgreSQL's terms.
+//! The facts that the catalogue shows: Sextant's definitions as one user may see them, in PostgreSQL's terms.
 //!
 //! **OIDs** are equal on all routers and stay the same while an object lives, since clients put
 //! them into later statements: they are computed from the numbers of buckets, indexes and users.
@@ -14,6 +14,9 @@ const PER_OBJECT: u64 = 16;
 
 /// The OID of the role that owns everything, as PostgreSQL's first user does.
 pub const OWNER: Oid = 10;
+
+/// The name of the role that owns everything.
+pub const OWNER_NAME: &str = "sextant";
 
 /// The OID of the one database.
 pub const DATABASE: Oid = 5;

@@ -1,4 +1,4 @@
-//! What a statement may ask about its session and its cluster.
+//! The session of a statement, with the facts about it and its cluster that functions return.
 
 use crate::error::Result;
 
@@ -39,7 +39,7 @@ pub trait Session {
     fn relation_size(&self, oid: u32) -> Option<i64>;
 }
 
-/// A question for a right, as `has_table_privilege` asks.
+/// A privilege on an object, as `has_table_privilege` tests it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Right<'a> {
     /// The user; `None` for the session's.

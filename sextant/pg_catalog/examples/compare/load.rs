@@ -12,7 +12,7 @@ use pg_catalog::types::oid::Oid;
 use pg_catalog::types::text::parse;
 use proto::value::Value;
 
-use super::server::{folder, script};
+use super::psql::{folder, script};
 
 type LookUps = BTreeMap<(usize, usize), BTreeMap<Value, Arc<Vec<u32>>>>;
 

@@ -10,6 +10,7 @@
 #![allow(clippy::disallowed_methods, reason = "a program of the campaign that reads files")]
 
 mod load;
+mod psql;
 mod recorded;
 mod server;
 

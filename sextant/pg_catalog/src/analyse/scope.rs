@@ -1,4 +1,4 @@
-//! What names mean at a place of a statement: the columns of each SELECT around it.
+//! The meaning of names at a place of a statement: the columns of each SELECT around it.
 
 use proto::value::Value;
 use sqlparser::ast::{Ident, NamedWindowDefinition};

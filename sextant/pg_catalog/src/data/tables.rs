@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::Data;
 use crate::types::oid::Oid;
 
 const TYPES: &str = include_str!("../../data/types.tsv");
@@ -11,6 +10,20 @@ const OPERATORS: &str = include_str!("../../data/operators.tsv");
 const FUNCTIONS: &str = include_str!("../../data/functions.tsv");
 const RELATIONS: &str = include_str!("../../data/relations.tsv");
 const COLUMNS: &str = include_str!("../../data/columns.tsv");
+
+/// The fixed part of the catalogue.
+pub struct Data {
+    /// All types, in the order of their OIDs.
+    pub types: Vec<TypeRow>,
+    /// The implicit, assignment and explicit casts.
+    pub casts: BTreeMap<(Oid, Oid), CastRow>,
+    /// All operators, in the order of their names.
+    pub operators: Vec<OperatorRow>,
+    /// All functions, in the order of their names.
+    pub functions: Vec<FunctionRow>,
+    /// The relations of `pg_catalog` and `information_schema`, in the order of schema and name.
+    pub relations: Vec<RelationRow>,
+}
 
 /// A type: a row of `pg_type`.
 #[derive(Clone, Debug)]

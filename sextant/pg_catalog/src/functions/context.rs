@@ -1,4 +1,4 @@
-//! What the functions of a statement read and count: relations, session, limits, patterns.
+//! The context of a function: the relations, session, limits and patterns of its statement.
 
 use std::borrow::Cow;
 

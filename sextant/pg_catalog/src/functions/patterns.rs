@@ -1,6 +1,6 @@
 //! Patterns: LIKE, and PostgreSQL's regular expressions in the syntax of the crate `regex`.
 //!
-//! That crate matches in time linear in the text, so no pattern of a client can stop a thread. Its
+//! The time of a match is linear in the text, so no pattern of a client can stop a thread. The crate's
 //! syntax has most of PostgreSQL's; what only PostgreSQL has is translated (`\y`, `\m`, `\M`, `\A`,
 //! `\Z`, bounds of classes such as `[[:<:]]`), and lookaround and back-references are refused. Of
 //! several matches at one place PostgreSQL takes the longest one, the crate the first alternative:

@@ -14,15 +14,13 @@
 //! **The order** is over `items`: hidden items at the end serve only the order (and DISTINCT ON),
 //! and are cut off before the result.
 
-mod expr;
-mod query;
+mod tree;
 mod walk;
 
-pub use self::expr::{Call, Comparison, Expr, ExprKind, Subquery, SubqueryKind, Truth};
-pub use self::query::{
-    Aggregate, Body, Cte, CteBody, Distinct, FromFunction, Grouping, Join, JoinKind, OutputColumn,
-    Query, Select, SetOperation, SetOperator, SetReturning, SortKey, Source, SourceKind, Window,
-    WindowFunction,
+pub use self::tree::{
+    Aggregate, Body, Call, Comparison, Cte, CteBody, Distinct, Expr, ExprKind, FromFunction,
+    Grouping, Join, JoinKind, OutputColumn, Query, Select, SetOperation, SetOperator, SetReturning,
+    SortKey, Source, SourceKind, Subquery, SubqueryKind, Truth, Window, WindowFunction,
 };
 
 pub use self::walk::{Next, Visitor};

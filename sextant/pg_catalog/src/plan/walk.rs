@@ -1,8 +1,8 @@
 //! A walk over all expressions of a plan.
 
-use super::expr::{Expr, ExprKind, Subquery, SubqueryKind};
-use super::query::{
-    Aggregate, Body, CteBody, Query, Select, Source, SourceKind, Window, WindowFunction,
+use super::tree::{
+    Aggregate, Body, CteBody, Expr, ExprKind, Query, Select, Source, SourceKind, Subquery,
+    SubqueryKind, Window, WindowFunction,
 };
 
 /// The steps of a walk after an expression was visited.

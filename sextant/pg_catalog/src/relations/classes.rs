@@ -6,7 +6,7 @@ use super::Rows;
 use super::build::{concat, int, ints, optional, rows, schema, text, truth};
 use crate::data::data;
 use crate::error::Result;
-use crate::facts::{Facts, Index, OWNER, Table};
+use crate::facts::{Facts, Index, OWNER, OWNER_NAME, Table};
 use crate::types::oid::{self, Oid};
 
 /// The access methods of tables and indexes.
@@ -65,7 +65,7 @@ pub(super) fn pg_class(facts: &Facts) -> Result<Rows> {
         has_rules: relation.kind == 'v',
         ..Class::default()
     });
-    let tables = facts.tables.iter().filter_map(|table| table_classes(facts, table)).flatten();
+    let tables = facts.tables.iter().filter_map(table_class);
     let indexes = facts.indexes.iter().filter_map(index_classes).flatten();
     let keys = facts.tables.iter().zip(&key_names).filter_map(|(table, name)| {
         Some(Class {
@@ -110,13 +110,12 @@ pub(super) fn pg_class(facts: &Facts) -> Result<Rows> {
     rows("pg_class", names, fixed.chain(tables).chain(keys).chain(indexes).map(row))
 }
 
-fn table_classes<'a>(facts: &Facts, table: &'a Table) -> Option<[Class<'a>; 1]> {
+fn table_class(table: &Table) -> Option<Class<'_>> {
     let oids = table.oids()?;
     let grants = table.grants.iter();
-    let access: Vec<Value> = grants
-        .map(|(user, letters)| text(format!("{user}={letters}/{}", owner_name(facts))))
-        .collect();
-    Some([Class {
+    let access: Vec<Value> =
+        grants.map(|(user, letters)| text(format!("{user}={letters}/{}", OWNER_NAME))).collect();
+    Some(Class {
         oid: oids.table,
         name: &table.name,
         schema: schema::PUBLIC,
@@ -128,12 +127,7 @@ fn table_classes<'a>(facts: &Facts, table: &'a Table) -> Option<[Class<'a>; 1]> 
         columns: 2,
         access: (!access.is_empty()).then_some(Value::Array(access)),
         ..Class::default()
-    }])
-}
-
-/// The name of the role that owns everything.
-pub(super) fn owner_name(_: &Facts) -> &'static str {
-    "sextant"
+    })
 }
 
 fn index_classes(index: &Index) -> Option<[Class<'_>; 2]> {
@@ -207,8 +201,7 @@ pub(super) fn pg_attribute(facts: &Facts) -> Result<Rows> {
             ..Attribute::new(relation.oid, at + 1, &column.name, column.ty, column.not_null)
         }));
     }
-    for (table, oids) in facts.tables.iter().filter_map(|table| Some((table, table.oids()?))) {
-        let _ = table;
+    for oids in facts.tables.iter().filter_map(Table::oids) {
         all.push(Attribute::new(oids.table, 1, "id", oid::TEXT, true));
         all.push(Attribute::new(oids.table, 2, "doc", oid::JSONB, false));
         all.push(Attribute::new(oids.primary_key, 1, "id", oid::TEXT, false));

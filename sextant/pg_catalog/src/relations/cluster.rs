@@ -5,7 +5,7 @@ use proto::value::Value;
 use super::Rows;
 use super::build::{int, rows, text, truth};
 use crate::error::Result;
-use crate::facts::{Activity, DATABASE, Facts, OWNER, Role, SessionFacts};
+use crate::facts::{Activity, DATABASE, Facts, OWNER, OWNER_NAME, Role, SessionFacts};
 
 /// The encoding UTF8.
 const UTF8: i64 = 6;
@@ -81,7 +81,7 @@ pub(super) fn pg_authid(facts: &Facts) -> Result<Rows> {
             until,
         ]
     };
-    let owner = row(OWNER, super::classes::owner_name(facts), true, false, Value::Null);
+    let owner = row(OWNER, OWNER_NAME, true, false, Value::Null);
     let until = |role: &Role| role.valid_until_us.map_or(Value::Null, Value::int);
     let users = facts
         .roles

@@ -61,7 +61,7 @@ impl Definitions {
             "pg_authid" => cluster::pg_authid(facts),
             "pg_stat_all_tables" => cluster::pg_stat_all_tables(facts),
             "pg_stat_all_indexes" => cluster::pg_stat_all_indexes(facts),
-            // What Sextant does not have.
+            // Sextant has no such objects, so the relation is empty.
             _ => Ok(Rows::default()),
         }
     }
@@ -150,8 +150,8 @@ impl Relations for Definitions {
             }
             ObjectKind::Role => {
                 let role = self.facts.roles.iter().find(|role| role.oid() == Some(oid));
-                let owner = (oid == crate::facts::OWNER)
-                    .then(|| classes::owner_name(&self.facts).to_owned());
+                let owner =
+                    (oid == crate::facts::OWNER).then(|| crate::facts::OWNER_NAME.to_owned());
                 role.map(|role| role.name.clone()).or(owner).map(|name| (String::new(), name))
             }
             ObjectKind::Schema => {
@@ -204,9 +204,7 @@ impl Relations for Definitions {
                     .iter()
                     .find(|role| role.name == name)
                     .and_then(|role| role.oid());
-                role.or_else(|| {
-                    (name == classes::owner_name(&self.facts)).then_some(crate::facts::OWNER)
-                })
+                role.or_else(|| (name == crate::facts::OWNER_NAME).then_some(crate::facts::OWNER))
             }
             ObjectKind::Schema => match name {
                 "pg_catalog" => Some(schema::PG_CATALOG),

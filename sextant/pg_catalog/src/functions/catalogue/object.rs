@@ -164,7 +164,7 @@ pub(super) fn find_set(row: &FunctionRow) -> Option<SetOf> {
             let is_default = row.first().is_some_and(|row| row.text("prsname") == Ok("default"));
             Ok(if is_default { token_types() } else { Vec::new() })
         },
-        // What Sextant does not have.
+        // Sextant has no extensions, channels and tablespaces to list.
         "pg_available_extensions" | "pg_listening_channels" | "pg_tablespace_databases" => {
             |_, _| Ok(Vec::new())
         }
