@@ -4,16 +4,14 @@ use proto::value::Value;
 
 use super::Rows;
 use super::build::{concat, int, ints, optional, rows, schema, text, truth};
+use super::fixed::BTREE;
 use crate::data::data;
 use crate::error::Result;
 use crate::facts::{Facts, Index, OWNER, OWNER_NAME, Table};
 use crate::types::oid::{self, Oid};
 
-/// The access methods of tables and indexes.
+/// The access method of tables.
 const HEAP: i64 = 2;
-/// The access method of ordered indexes.
-pub(super) const BTREE: i64 = 403;
-
 /// The OID of the collation `C`, which our order of text is.
 pub(super) const COLLATION_C: Oid = 950;
 

@@ -6,7 +6,6 @@ use proto::value::Value;
 
 use super::Rows;
 use super::build::{concat, int, ints, rows, schema, text, truth};
-use super::classes::BTREE;
 use crate::data::{FunctionRow, data};
 use crate::error::Result;
 use crate::facts::OWNER;
@@ -16,6 +15,9 @@ use crate::types::oid::Oid;
 const IO_FUNCTIONS: &str = include_str!("../../data/io_functions.tsv");
 const OPERATOR_CLASSES: &str = include_str!("../../data/operator_classes.tsv");
 const OPERATOR_FAMILIES: &str = include_str!("../../data/operator_families.tsv");
+
+/// The access method of ordered indexes.
+pub(super) const BTREE: i64 = 403;
 
 /// The language of functions that are a part of the program.
 const INTERNAL: i64 = 12;
